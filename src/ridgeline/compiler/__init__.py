@@ -1,0 +1,1 @@
+"""Graph to Program: place, tile, schedule, allocate, emit."""

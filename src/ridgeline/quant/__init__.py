@@ -1,0 +1,1 @@
+"""Recipes, observers and calibration: a float graph to a quantised one."""

@@ -1,0 +1,1 @@
+"""Renderers: rows to text, Markdown, CSV, JSON and Perfetto."""

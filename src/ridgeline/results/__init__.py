@@ -1,0 +1,1 @@
+"""Rows of layers and the report, independent of how they are shown."""

@@ -1,0 +1,1 @@
+"""The generated hardware and its co-simulation."""
