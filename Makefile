@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 MODELS := src/ridgeline/models
 PYTEST_WORKERS ?= 2
 
+# Pyright comes whole in its wheel; this stops it from asking the network about newer versions.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
 .DEFAULT_GOAL := run
 .PHONY: run test test-peers golden setup lock model clean
 
