@@ -1,1 +1,32 @@
-"""What each operator means and costs."""
+"""The primitive operators: what each means in float and in integers, its cost, its lowering."""
+
+from ridgeline.ops.convolution import Conv
+from ridgeline.ops.elementwise import Add, Clip, Mul
+from ridgeline.ops.matmul import MatMul
+from ridgeline.ops.movement import Concat, Reshape, Transpose
+from ridgeline.ops.normalize import Softmax
+from ridgeline.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
+from ridgeline.ops.primitive import Cost, Primitive, Template
+from ridgeline.ops.quantization import DequantizeLinear, QuantizeLinear
+
+PRIMITIVES: dict[str, Primitive] = {
+    primitive.op: primitive
+    for primitive in (
+        Conv(),
+        MatMul(),
+        Add(),
+        Mul(),
+        Clip(),
+        MaxPool(),
+        AveragePool(),
+        GlobalAveragePool(),
+        Reshape(),
+        Transpose(),
+        Concat(),
+        Softmax(),
+        QuantizeLinear(),
+        DequantizeLinear(),
+    )
+}
+
+__all__ = ["PRIMITIVES", "Cost", "Primitive", "Template"]

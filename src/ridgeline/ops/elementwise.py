@@ -1,0 +1,133 @@
+"""Add, Mul and Clip, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgeline.errors import RidgelineError
+from ridgeline.ir import Node, TensorType
+from ridgeline.numerics.qlinear import qlinear_add, qlinear_mul
+from ridgeline.ops.primitive import (
+    Array,
+    Attributes,
+    Cost,
+    Template,
+    clipped,
+    cost_of,
+    present,
+    to_float,
+)
+from ridgeline.ops.stored import (
+    all_eight_bits,
+    from_unsigned,
+    real,
+    store,
+    unsigned,
+    unsigned_output,
+)
+
+
+class _Binary:
+    """a op b with ONNX's broadcast, which is NumPy's."""
+
+    op = ""
+
+    def __init__(self, real_operation: Callable[..., Any], quantized: Callable[..., Any]) -> None:
+        self._real = real_operation
+        self._quantized = quantized
+
+    def infer(
+        self, inputs: tuple[TensorType | None, ...], attrs: Attributes
+    ) -> tuple[TensorType, ...]:
+        a: TensorType = present(inputs, 0, self.op)
+        b: TensorType = present(inputs, 1, self.op)
+        try:
+            shape = np.broadcast_shapes(a.shape, b.shape)
+        except ValueError as error:
+            raise RidgelineError(f"{self.op} cannot broadcast {a.shape} with {b.shape}") from error
+        return (TensorType(shape, a.dtype),)
+
+    def float_meaning(self, inputs: Sequence[Array | None], attrs: Attributes) -> list[Array]:
+        a: Array = present(inputs, 0, self.op)
+        b: Array = present(inputs, 1, self.op)
+        if not np.issubdtype(a.dtype, np.integer):
+            return [clipped(self._real(to_float(a), to_float(b)), attrs).astype(a.dtype)]
+        return [np.asarray(self._real(a, b))]
+
+    def integer_meaning(self, node: Node, inputs: Sequence[Array | None]) -> list[Array]:
+        """QLinearAdd or QLinearMul for 8-bit values, in the unsigned domain.
+
+        Otherwise (int16) float32 between dequantize and quantize, as ONNX Runtime has it.
+        """
+        a: Array = present(inputs, 0, self.op)
+        b: Array = present(inputs, 1, self.op)
+        if not all_eight_bits(node):
+            left, right = real(a, node.input(0), node), real(b, node.input(1), node)
+            return [store(self._real(left, right), node)]
+        first, quant_first = unsigned(a, node.input(0), node)
+        second, quant_second = unsigned(b, node.input(1), node)
+        output = unsigned_output(node)
+        result = self._quantized(first, second, quant_first, quant_second, output, 0, 255)
+        return [from_unsigned(result, node)]
+
+    def cost(self, node: Node) -> Cost:
+        return cost_of(node, vector_operations=node.output.type.elements)
+
+    def template(self, node: Node) -> Template:
+        return "vector"
+
+
+class Add(_Binary):
+    """a + b."""
+
+    op = "Add"
+
+    def __init__(self) -> None:
+        super().__init__(np.add, qlinear_add)
+
+
+class Mul(_Binary):
+    """a * b."""
+
+    op = "Mul"
+
+    def __init__(self) -> None:
+        super().__init__(np.multiply, qlinear_mul)
+
+
+class Clip:
+    """x within [min, max], either of which may be absent. Relu is Clip(min=0)."""
+
+    op = "Clip"
+
+    def infer(
+        self, inputs: tuple[TensorType | None, ...], attrs: Attributes
+    ) -> tuple[TensorType, ...]:
+        x: TensorType = present(inputs, 0, self.op)
+        low, high = attrs.get("min"), attrs.get("max")
+        if low is not None and high is not None and low > high:
+            raise RidgelineError(f"Clip has min {low} above max {high}")
+        return (TensorType(x.shape, x.dtype),)
+
+    def float_meaning(self, inputs: Sequence[Array | None], attrs: Attributes) -> list[Array]:
+        x: Array = present(inputs, 0, self.op)
+        limits = {"clip": (attrs.get("min"), attrs.get("max"))}
+        return [clipped(to_float(x), limits).astype(x.dtype)]
+
+    def integer_meaning(self, node: Node, inputs: Sequence[Array | None]) -> list[Array]:
+        """quantize(clip(dequantize(x))): a table of one entry for each stored value."""
+        x: Array = present(inputs, 0, self.op)
+        bounded: npt.NDArray[np.float32] = self.float_meaning(
+            [real(x, node.input(0), node)], node.attrs
+        )[0]
+        return [store(bounded, node)]
+
+    def cost(self, node: Node) -> Cost:
+        return cost_of(node, vector_operations=node.output.type.elements)
+
+    def template(self, node: Node) -> Template:
+        return "vector"
