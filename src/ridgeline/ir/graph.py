@@ -67,7 +67,9 @@ class Node:
         ins = ", ".join("-" if v is None else f"%{v.name}" for v in self.inputs)
         outs = ", ".join(str(v) for v in self.outputs)
         attrs = ", ".join(f"{k}={_text(v)}" for k, v in sorted(self.attrs.items()))
-        return f"{outs} = {self.op}({ins})" + (f" {{{attrs}}}" if attrs else "") + f"  # {self.name}"
+        return (
+            f"{outs} = {self.op}({ins})" + (f" {{{attrs}}}" if attrs else "") + f"  # {self.name}"
+        )
 
 
 def _text(value: Any) -> str:
@@ -112,7 +114,9 @@ class Graph:
                 made.add(id(value))
         for value in self.outputs:
             if not value.is_constant and id(value) not in made:
-                raise GraphError(f"output '{value.name}' is never made", where=f"graph '{self.name}'")
+                raise GraphError(
+                    f"output '{value.name}' is never made", where=f"graph '{self.name}'"
+                )
         return self
 
     def users(self) -> dict[int, list[Node]]:

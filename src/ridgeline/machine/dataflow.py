@@ -1,0 +1,106 @@
+"""The three dataflows of the array: how a MatMul becomes passes, and what limits its tile.
+
+A pass shifts a stationary operand into the array's second register plane, then streams the other
+operand past it. Weight-stationary keeps the k x n weight tile and streams m activation rows;
+input-stationary exchanges the operands; output-stationary keeps the m x n sums, streams k steps and
+drains m rows through the array. Adding a dataflow is one row of `DATAFLOW_RULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ridgeline.machine.description import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """`shift_cycles` on one loader for the stationary operand, then `stream_cycles` of streaming."""
+
+    shift_cycles: int
+    stream_cycles: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """What one MatMul multiplies: m rows, n columns, k deep; `planes` byte planes of activations.
+
+    `keep_weights`: the slot is the one of the MatMul before. `last`: the sums leave the array.
+    """
+
+    m: int
+    n: int
+    k: int
+    planes: int = 1
+    keep_weights: bool = False
+    last: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DataflowRule:
+    """One dataflow: its passes, its largest m, and which operand's arrival gates the shift."""
+
+    passes: Callable[[Tile], tuple[Pass, ...]]
+    most_m: Callable[[Array], int]
+    shift_gated_by_weights: bool
+    shift_gated_by_activations: bool
+
+
+def _weight_stationary(tile: Tile) -> tuple[Pass, ...]:
+    return (Pass(0 if tile.keep_weights else tile.k, tile.m * tile.planes),)
+
+
+def _input_stationary(tile: Tile) -> tuple[Pass, ...]:
+    return (Pass(tile.k, tile.n),) * tile.planes
+
+
+def _output_stationary(tile: Tile) -> tuple[Pass, ...]:
+    return (Pass(0, tile.k * tile.planes + (tile.m if tile.last else 0)),)
+
+
+DATAFLOW_RULES: dict[str, DataflowRule] = {
+    "weight-stationary": DataflowRule(
+        _weight_stationary, lambda array: array.accumulator_entries, True, False
+    ),
+    "input-stationary": DataflowRule(
+        _input_stationary, lambda array: min(array.cols, array.accumulator_entries), False, True
+    ),
+    "output-stationary": DataflowRule(
+        _output_stationary, lambda array: min(array.rows, array.accumulator_entries), False, False
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PassTimes:
+    """When one pass shifted (start) and streamed (start and end: the cycle the next may start)."""
+
+    shift_start: int
+    stream_start: int
+    stream_end: int
+
+
+def array_schedule(array: Array, tiles: list[Tile]) -> list[PassTimes]:
+    """Times of passes that follow each other with every operand ready at cycle 0: a closed form.
+
+    shift(j) >= stream(j-1) + 1 and >= the end of the shift that used its loader before (there are
+    `weight_rows_per_cycle` loaders, used in turn, each moving one row a cycle);
+    stream(j) >= shift(j) + 1, since the swap wave runs behind the rows as they shift in, and
+    >= stream(j-1) + its length. So tiles follow at max(m, shift) without a bubble.
+    """
+    loaders = [0] * array.weight_rows_per_cycle
+    turn = 0
+    times: list[PassTimes] = []
+    free, entered = 0, 0
+    for tile in tiles:
+        for one in DATAFLOW_RULES[array.dataflow].passes(tile):
+            shift = entered
+            if one.shift_cycles:
+                shift = max(shift, loaders[turn])
+                loaders[turn] = shift + one.shift_cycles
+                turn = (turn + 1) % len(loaders)
+            stream = max(shift + 1, free)
+            free, entered = stream + one.stream_cycles, stream + 1
+            times.append(PassTimes(shift, stream, free))
+    return times

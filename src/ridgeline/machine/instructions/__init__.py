@@ -1,0 +1,59 @@
+"""The instruction set: each instruction's operands, meaning, time, accesses and encoding together.
+
+The reference in docs/isa.md is generated from these classes.
+"""
+
+from ridgeline.machine.instructions.array import MatMul
+from ridgeline.machine.instructions.state import Accesses, Space, State
+from ridgeline.machine.instructions.transfer import (
+    HostRead,
+    HostWrite,
+    Load,
+    LoadParams,
+    LoadWeights,
+    Store,
+)
+from ridgeline.machine.instructions.vector import Elementwise, Requant, WindowReduce
+from ridgeline.machine.instructions.word import NO_WAITS, Instruction, Timing, Unit, Waits
+
+HALT_OPCODE = 0
+"""Ends a device segment once every unit has drained everything; it has no operands."""
+
+INSTRUCTIONS: dict[int, type[Instruction]] = {
+    kind.opcode: kind
+    for kind in (
+        HostRead,
+        HostWrite,
+        Load,
+        Store,
+        LoadWeights,
+        LoadParams,
+        MatMul,
+        Requant,
+        Elementwise,
+        WindowReduce,
+    )
+}
+
+__all__ = [
+    "HALT_OPCODE",
+    "INSTRUCTIONS",
+    "NO_WAITS",
+    "Accesses",
+    "Elementwise",
+    "HostRead",
+    "HostWrite",
+    "Instruction",
+    "Load",
+    "LoadParams",
+    "LoadWeights",
+    "MatMul",
+    "Requant",
+    "Space",
+    "State",
+    "Store",
+    "Timing",
+    "Unit",
+    "Waits",
+    "WindowReduce",
+]

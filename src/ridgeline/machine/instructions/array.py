@@ -1,0 +1,200 @@
+"""The array unit's instruction: activation rows from the unified buffer times a weight slot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgeline.machine.dataflow import DATAFLOW_RULES, Pass, Tile
+from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions.state import Accesses, Places, Space, State, nested
+from ridgeline.machine.instructions.word import Instruction, Timing, Unit, bits
+from ridgeline.machine.latencies import LATENCIES
+
+UINT8, INT8, INT16 = 0, 1, 2
+"""Codes of a `format` field: the element format of lines in the unified buffer."""
+
+FORMAT_NAMES = ("uint8", "int8", "int16")
+
+
+def planes(format_code: int) -> int:
+    """Lines of one vector: int16 lies as a line of low bytes, then a line of high bytes."""
+    return 2 if format_code == INT16 else 1
+
+
+def read_vectors(
+    buffer: npt.NDArray[np.uint8], lines: Places, lanes: slice, format_code: int
+) -> npt.NDArray[np.int32]:
+    """Integers [len(lines), lanes] of the vectors that begin at `lines`."""
+    low = buffer[lines, lanes]
+    if format_code == UINT8:
+        return low.astype(np.int32)
+    if format_code == INT8:
+        return low.view(np.int8).astype(np.int32)
+    high = buffer[lines + 1, lanes].view(np.int8).astype(np.int32)
+    return high * 256 + low
+
+
+def write_vectors(
+    buffer: npt.NDArray[np.uint8],
+    lines: Places,
+    lanes: slice,
+    format_code: int,
+    values: npt.NDArray[Any],
+) -> None:
+    """Store integers [len(lines), lanes]; lanes outside keep their bytes."""
+    words = values.astype(np.int32)
+    buffer[lines, lanes] = (words & 255).astype(np.uint8)
+    if format_code == INT16:
+        buffer[lines + 1, lanes] = ((words >> 8) & 255).astype(np.uint8)
+
+
+def wrap(values: npt.NDArray[np.int64], accumulator_bits: int) -> npt.NDArray[np.int64]:
+    """Two's-complement wrap of int64 to the accumulator's width."""
+    half = np.int64(1) << np.int64(accumulator_bits - 1)
+    return ((values + half) & ((half << 1) - 1)) - half
+
+
+# Without slots, so that an instruction can have both this and the output fields of vector.py.
+@dataclass(frozen=True)
+class WindowFields(Instruction):
+    """A three-level walk x, y, image over vectors, whose x and y may leave the tensor.
+
+    Vector (i0, i1, i2) begins at line + i0*stride_0 + i1*stride_1 + i2*stride_2. It lies outside,
+    and reads as zero after the zero point, where x_origin + i0*x_step is not in [0, x_limit) or
+    y_origin + i1*y_step is not in [0, y_limit).
+    """
+
+    format: int = bits(2, "element format: 0 uint8, 1 int8, 2 int16 (two lines a vector)")
+    zero_point: int = bits(9, "subtracted from every activation", signed=True)
+    line: int = bits(22, "line of the vector at index 0, possibly outside", signed=True)
+    lane: int = bits(12, "first byte of the vector within its line")
+    count_0: int = bits(16, "vectors along x", default=1)
+    count_1: int = bits(16, "repeats along y", default=1)
+    count_2: int = bits(16, "repeats along images", default=1)
+    stride_0: int = bits(21, "lines between vectors along x", signed=True)
+    stride_1: int = bits(21, "lines along y", signed=True)
+    stride_2: int = bits(21, "lines along images", signed=True)
+    x_origin: int = bits(17, "x of index 0", signed=True)
+    x_step: int = bits(8, "x per index")
+    x_limit: int = bits(
+        16, "first x outside; with x_step 0 and x_origin 0 any value above 0", default=1
+    )
+    y_origin: int = bits(17, "y of index 0", signed=True)
+    y_step: int = bits(8, "y per index")
+    y_limit: int = bits(16, "first y outside", default=1)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        return (self.count_0, self.count_1, self.count_2)
+
+    @property
+    def m(self) -> int:
+        """Vectors in all."""
+        return self.count_0 * self.count_1 * self.count_2
+
+    def lines(self) -> Places:
+        """Line of each vector, inside or not."""
+        strides = (self.stride_0, self.stride_1, self.stride_2)
+        return nested(self.line, self.counts, strides)
+
+    def inside(self) -> npt.NDArray[np.bool_]:
+        """Which vectors lie inside the tensor, flattened like `lines`."""
+        x = self.x_origin + np.arange(self.count_0) * self.x_step
+        y = self.y_origin + np.arange(self.count_1) * self.y_step
+        ok_x, ok_y = (x >= 0) & (x < self.x_limit), (y >= 0) & (y < self.y_limit)
+        plane = (ok_y[:, None] & ok_x[None, :]).reshape(-1)
+        return np.tile(plane, self.count_2)
+
+    def lines_read(self) -> Places:
+        """Every line that is really read, planes included."""
+        first = self.lines()[self.inside()]
+        return np.concatenate([first + p for p in range(planes(self.format))])
+
+
+@dataclass(frozen=True, slots=True)
+class MatMul(WindowFields):
+    """m activation vectors (k lanes each, zero point subtracted) times a slot, into accumulators.
+
+    Row r of the product goes to accumulator entry `entry` + r, overwriting it or adding to it, in
+    every column; sums wrap at the accumulator's width.
+    """
+
+    k: int = bits(10, "lanes used of each vector", default=1)
+    n: int = bits(10, "columns of the slot that hold weights (for the count of MACs)", default=1)
+    slot: int = bits(8, "weight slot")
+    keep_weights: int = bits(1, "the array holds this slot already: no shift")
+    entry: int = bits(17, "first accumulator entry")
+    accumulate: int = bits(1, "add to the entries instead of overwriting them")
+    last: int = bits(1, "the last pass over k: sums leave an output-stationary array", default=1)
+    banks: int = bits(16, "mask of the unified-buffer banks held for reading")
+
+    opcode: ClassVar[int] = 7
+    unit: ClassVar[Unit] = Unit.ARRAY
+
+    @property
+    def read_banks(self) -> int:
+        return self.banks
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates, padding included."""
+        return self.m * self.k * self.n
+
+    @property
+    def tile(self) -> Tile:
+        return Tile(
+            self.m, self.n, self.k, planes(self.format), bool(self.keep_weights), bool(self.last)
+        )
+
+    def passes(self, machine: Machine) -> tuple[Pass, ...]:
+        """The passes of this instruction under the machine's dataflow."""
+        return DATAFLOW_RULES[machine.array.dataflow].passes(self.tile)
+
+    def apply(self, state: State) -> None:
+        lanes = slice(self.lane, self.lane + self.k)
+        inside = self.inside()
+        lines = self.lines()
+        lines[~inside] = 0
+        rows = read_vectors(state.buffer, lines, lanes, self.format) - self.zero_point
+        rows[~inside] = 0
+        products = self._product(rows, state.slots[self.slot, : self.k])
+        entries = slice(self.entry, self.entry + self.m)
+        if self.accumulate:
+            products = products + state.accumulators[entries]
+        state.accumulators[entries] = wrap(products, state.machine.array.accumulator_bits)
+
+    def _product(
+        self, rows: npt.NDArray[np.int32], weights: npt.NDArray[np.int16]
+    ) -> npt.NDArray[np.int64]:
+        """Exact product. |row byte| <= 255 and |weight| <= 255, so 256 terms stay below 2^24."""
+        total = np.zeros((rows.shape[0], weights.shape[1]), np.int64)
+        parts = [(rows, 1)] if self.format != INT16 else [(rows & 255, 1), (rows >> 8, 256)]
+        for part, factor in parts:
+            for start in range(0, self.k, 256):
+                left = part[:, start : start + 256].astype(np.float32)
+                right = weights[start : start + 256].astype(np.float32)
+                total += (left @ right).astype(np.int64) * factor
+        return total
+
+    def timing(self, machine: Machine) -> Timing:
+        """issue = the passes' streams; latency = rows + cols + the array's pipeline.
+
+        Shifts are hidden behind the MatMul before; `simulate` adds what is not.
+        """
+        array = machine.array
+        issue = sum(one.stream_cycles for one in self.passes(machine))
+        return Timing(issue, array.rows + array.cols + LATENCIES.array)
+
+    def accesses(self, machine: Machine) -> Accesses:
+        entries = np.arange(self.entry, self.entry + self.m, dtype=np.int64)
+        reads = {
+            Space.BUFFER: self.lines_read(),
+            Space.SLOTS: np.asarray([self.slot], np.int64),
+        }
+        if self.accumulate:
+            reads[Space.ACCUMULATORS] = entries
+        return Accesses(reads, {Space.ACCUMULATORS: entries}, frozenset({Space.ACCUMULATORS}))

@@ -1,0 +1,356 @@
+"""The vector unit's instructions: out of the accumulators, and from unified buffer to itself.
+
+They compute what ONNX Runtime computes, in its order of float32 operations; the formulas are those
+of docs/numerics.md. Integers of 8 bits enter the floating-point operations as unsigned, int8 with
+128 added to value and zero point alike, because ONNX Runtime does so and the sum shows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions.array import (
+    INT8,
+    INT16,
+    WindowFields,
+    planes,
+    read_vectors,
+    wrap,
+    write_vectors,
+)
+from ridgeline.machine.instructions.state import Accesses, Places, Space, State, nested
+from ridgeline.machine.instructions.word import Instruction, Timing, Unit, bits
+from ridgeline.machine.latencies import LATENCIES
+from ridgeline.numerics.requantize import requantize
+from ridgeline.numerics.rounding import fused_multiply_add
+
+Integers = npt.NDArray[np.int64]
+
+ADD, MUL, RESCALE = 0, 1, 2
+MAX, SUM_AVERAGE, FLOAT_AVERAGE, DEPTHWISE = 0, 1, 2, 3
+
+ELEMENTWISE_OPERATIONS = ("add", "mul", "rescale")
+WINDOW_OPERATIONS = ("max_pool", "average_pool", "average_pool", "depthwise")
+
+
+def _with_planes(lines: Places, format_code: int) -> Places:
+    return np.concatenate([lines + p for p in range(planes(format_code))])
+
+
+def _lane_groups(machine: Machine, channels: int) -> int:
+    return -(-channels // machine.vector.lanes)
+
+
+# Without slots, so that an instruction can have both these fields and those of a window.
+@dataclass(frozen=True)
+class OutputFields(Instruction):
+    """Where a vector instruction writes: a three-level walk over lines, and the output's format."""
+
+    out_format: int = bits(2, "element format written: 0 uint8, 1 int8, 2 int16")
+    out_line: int = bits(20, "first line written")
+    out_lane: int = bits(12, "byte within the line at which vectors begin")
+    out_stride_0: int = bits(21, "lines between vectors, level 0", signed=True)
+    out_stride_1: int = bits(21, "lines, level 1", signed=True)
+    out_stride_2: int = bits(21, "lines, level 2", signed=True)
+    out_zero_point: int = bits(9, "added after rounding", signed=True)
+    low: int = bits(17, "smallest value stored", signed=True)
+    high: int = bits(17, "largest value stored", signed=True)
+    channels: int = bits(13, "lanes computed and written", default=1)
+    out_banks: int = bits(16, "mask of the unified-buffer banks held for writing")
+
+    unit: ClassVar[Unit] = Unit.VECTOR
+
+    @property
+    def write_banks(self) -> int:
+        return self.out_banks
+
+    def out_lines(self, counts: tuple[int, int, int]) -> Places:
+        """Line of each vector written, in order."""
+        strides = (self.out_stride_0, self.out_stride_1, self.out_stride_2)
+        return nested(self.out_line, counts, strides)
+
+    def _write(self, state: State, counts: tuple[int, int, int], values: Integers) -> None:
+        lanes = slice(self.out_lane, self.out_lane + self.channels)
+        write_vectors(state.buffer, self.out_lines(counts), lanes, self.out_format, values)
+
+    def _written(self, counts: tuple[int, int, int]) -> dict[str, Places]:
+        return {Space.BUFFER: _with_planes(self.out_lines(counts), self.out_format)}
+
+
+@dataclass(frozen=True, slots=True)
+class Requant(OutputFields):
+    """Accumulators to stored integers: bias and float32 scale per channel, clamp, zero point.
+
+    Entries `entry`, `entry` + 1, ... in order go to the walk of output lines.
+    """
+
+    entry: int = bits(17, "first accumulator entry")
+    count_0: int = bits(16, "entries along level 0", default=1)
+    count_1: int = bits(16, "repeats, level 1", default=1)
+    count_2: int = bits(16, "repeats, level 2", default=1)
+    slot: int = bits(4, "parameter slot with bias and scale")
+
+    opcode: ClassVar[int] = 8
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        return (self.count_0, self.count_1, self.count_2)
+
+    @property
+    def m(self) -> int:
+        """Entries in all."""
+        return self.count_0 * self.count_1 * self.count_2
+
+    def apply(self, state: State) -> None:
+        total = state.accumulators[self.entry : self.entry + self.m, : self.channels]
+        total = total + state.bias[self.slot, : self.channels]
+        total = wrap(total, state.machine.array.accumulator_bits)
+        scale = state.scale[self.slot, : self.channels]
+        stored = requantize(total, scale, self.out_zero_point, self.low, self.high)
+        self._write(state, self.counts, stored)
+
+    def timing(self, machine: Machine) -> Timing:
+        """issue = entries * ceil(channels / lanes) * planes; one vector pipeline of latency."""
+        groups = _lane_groups(machine, self.channels)
+        return Timing(self.m * groups * planes(self.out_format), LATENCIES.vector)
+
+    def accesses(self, machine: Machine) -> Accesses:
+        entries = np.arange(self.entry, self.entry + self.m, dtype=np.int64)
+        reads = {
+            Space.ACCUMULATORS: entries,
+            Space.PARAMETERS: np.asarray([self.slot], np.int64),
+        }
+        return Accesses(reads, self._written(self.counts))
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise(OutputFields):
+    """Two walks over vectors combined into a third: add, multiply, or one rescaled.
+
+    add: round(fma(a, scale_a, fma(b, scale_b, offset))); mul: round(float32(offset +
+    float32((a - zero_a)(b - zero_b)) * scale_a)); both clamped to [low, high] before rounding, the
+    zero point inside. rescale: round(float32((a - zero_a) * scale_a) / scale_b) + out_zero_point.
+    """
+
+    operation: int = bits(2, "0 add, 1 mul, 2 rescale")
+    format: int = bits(2, "element format read")
+    count_0: int = bits(16, "vectors, level 0", default=1)
+    count_1: int = bits(16, "repeats, level 1", default=1)
+    count_2: int = bits(16, "repeats, level 2", default=1)
+    a_line: int = bits(20, "first line of a")
+    a_stride_0: int = bits(21, "lines, level 0", signed=True)
+    a_stride_1: int = bits(21, "lines, level 1", signed=True)
+    a_stride_2: int = bits(21, "lines, level 2", signed=True)
+    b_line: int = bits(20, "first line of b")
+    b_stride_0: int = bits(21, "lines, level 0", signed=True)
+    b_stride_1: int = bits(21, "lines, level 1", signed=True)
+    b_stride_2: int = bits(21, "lines, level 2", signed=True)
+    lane: int = bits(12, "byte within the lines at which a and b begin")
+    zero_a: int = bits(9, "zero point of a (mul, rescale)", signed=True)
+    zero_b: int = bits(9, "zero point of b (mul)", signed=True)
+    scale_a: float = bits(32, "float32, see above", default=1.0)
+    scale_b: float = bits(32, "float32, see above", default=1.0)
+    offset: float = bits(32, "float32, see above", default=0.0)
+    in_banks: int = bits(16, "mask of the unified-buffer banks held for reading")
+
+    opcode: ClassVar[int] = 9
+
+    @property
+    def read_banks(self) -> int:
+        return self.in_banks
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        return (self.count_0, self.count_1, self.count_2)
+
+    @property
+    def m(self) -> int:
+        return self.count_0 * self.count_1 * self.count_2
+
+    def a_lines(self) -> Places:
+        strides = (self.a_stride_0, self.a_stride_1, self.a_stride_2)
+        return nested(self.a_line, self.counts, strides)
+
+    def b_lines(self) -> Places:
+        strides = (self.b_stride_0, self.b_stride_1, self.b_stride_2)
+        return nested(self.b_line, self.counts, strides)
+
+    def apply(self, state: State) -> None:
+        shift = 128 if self.format == INT8 else 0
+        out_shift = 128 if self.out_format == INT8 else 0
+        lanes = slice(self.lane, self.lane + self.channels)
+        a = read_vectors(state.buffer, self.a_lines(), lanes, self.format) + shift
+        if self.operation == RESCALE:
+            real = (a - (self.zero_a + shift)).astype(np.float32) * np.float32(self.scale_a)
+            steps = np.rint(real / np.float32(self.scale_b)).astype(np.int64)
+            stored = np.clip(steps + self.out_zero_point, self.low, self.high)
+        else:
+            b = read_vectors(state.buffer, self.b_lines(), lanes, self.format) + shift
+            real = self._add(a, b) if self.operation == ADD else self._mul(a, b, shift)
+            low, high = self.low + out_shift, self.high + out_shift
+            bounded = np.clip(real, np.float32(low), np.float32(high))
+            stored = np.rint(bounded).astype(np.int64) - out_shift
+        self._write(state, self.counts, stored)
+
+    def _add(self, a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
+        partial = fused_multiply_add(b, np.float32(self.scale_b), np.float32(self.offset))
+        return fused_multiply_add(a, np.float32(self.scale_a), partial)
+
+    def _mul(
+        self, a: npt.NDArray[np.int32], b: npt.NDArray[np.int32], shift: int
+    ) -> npt.NDArray[np.float32]:
+        left = a.astype(np.int64) - (self.zero_a + shift)
+        product = (left * (b - (self.zero_b + shift))).astype(np.float32)
+        return np.float32(self.offset) + product * np.float32(self.scale_a)
+
+    def timing(self, machine: Machine) -> Timing:
+        """issue = vectors * ceil(channels / lanes) * planes * operands read through one port."""
+        operands = 1 if self.operation == RESCALE else 2
+        groups = _lane_groups(machine, self.channels)
+        wide = max(planes(self.format) * operands, planes(self.out_format))
+        return Timing(self.m * groups * wide, LATENCIES.vector)
+
+    def accesses(self, machine: Machine) -> Accesses:
+        lines = self.a_lines()
+        if self.operation != RESCALE:
+            lines = np.concatenate([lines, self.b_lines()])
+        reads = {Space.BUFFER: _with_planes(lines, self.format)}
+        return Accesses(reads, self._written(self.counts))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowReduce(WindowFields, OutputFields):
+    """For each output vector, taps of a window reduced channel by channel.
+
+    Tap (j0, j1) of output (i0, i1, i2) is the vector of the walk moved by j0*tap_stride_0 +
+    j1*tap_stride_1 lines and j0*tap_step_0, j1*tap_step_1 in x and y; taps outside count nothing.
+    max: the largest stored value. sum average: the sum of (x - zero point) requantised by scale_a.
+    float average: float32 sum, in tap order, of float32(scale_a * (x - zero point)), divided by the
+    taps counted, divided by scale_b, plus the zero point, rounded once. depthwise: products with
+    the weight line of the tap (weight_line + tap number) summed, then bias, scale per channel.
+    """
+
+    operation: int = bits(2, "0 max, 1 sum average, 2 float average, 3 depthwise")
+    taps_0: int = bits(8, "taps along x", default=1)
+    taps_1: int = bits(8, "taps along y", default=1)
+    tap_stride_0: int = bits(21, "lines between taps along x", signed=True)
+    tap_stride_1: int = bits(21, "lines between taps along y", signed=True)
+    tap_step_0: int = bits(8, "x per tap")
+    tap_step_1: int = bits(8, "y per tap")
+    count_outside: int = bits(1, "float average: taps outside count in the divisor")
+    weight_line: int = bits(20, "line of the first tap's weights (depthwise)")
+    weight_signed: int = bits(1, "weights are int8, not uint8", default=1)
+    weight_zero_point: int = bits(9, "subtracted from every weight", signed=True)
+    slot: int = bits(4, "parameter slot with bias and scale (depthwise)")
+    scale_a: float = bits(32, "float32, see above", default=1.0)
+    scale_b: float = bits(32, "float32, see above", default=1.0)
+    in_banks: int = bits(16, "mask of the unified-buffer banks held for reading")
+
+    opcode: ClassVar[int] = 10
+    unit: ClassVar[Unit] = Unit.VECTOR
+
+    @property
+    def read_banks(self) -> int:
+        return self.in_banks
+
+    @property
+    def taps(self) -> int:
+        return self.taps_0 * self.taps_1
+
+    def tap_inside(self, tap: int) -> npt.NDArray[np.bool_]:
+        """Which outputs have tap number `tap` inside the tensor."""
+        x = self.x_origin + np.arange(self.count_0) * self.x_step
+        y = self.y_origin + np.arange(self.count_1) * self.y_step
+        x = x + tap % self.taps_0 * self.tap_step_0
+        y = y + tap // self.taps_0 * self.tap_step_1
+        ok_x, ok_y = (x >= 0) & (x < self.x_limit), (y >= 0) & (y < self.y_limit)
+        return np.tile((ok_y[:, None] & ok_x[None, :]).reshape(-1), self.count_2)
+
+    def tap_lines(self, tap: int) -> Places:
+        """Line of tap number `tap` for every output."""
+        x, y = tap % self.taps_0, tap // self.taps_0
+        return self.lines() + (x * self.tap_stride_0 + y * self.tap_stride_1)
+
+    def _tap(self, state: State, tap: int) -> npt.NDArray[np.int32]:
+        """Values minus zero point of a tap, 0 where it lies outside."""
+        inside = self.tap_inside(tap)
+        lines = self.tap_lines(tap)
+        lines[~inside] = 0
+        lanes = slice(self.lane, self.lane + self.channels)
+        values = read_vectors(state.buffer, lines, lanes, self.format) - self.zero_point
+        values[~inside] = 0
+        return values
+
+    def apply(self, state: State) -> None:
+        reduce = (self._max, self._sum_average, self._float_average, self._depthwise)
+        self._write(state, self.counts, reduce[self.operation](state))
+
+    def _max(self, state: State) -> Integers:
+        floor = np.int64(-(1 << 20))
+        best = np.full((self.m, self.channels), floor)
+        for tap in range(self.taps):
+            inside = self.tap_inside(tap)[:, None]
+            best = np.maximum(best, np.where(inside, self._tap(state, tap), floor))
+        return np.clip(best + self.zero_point, self.low, self.high)
+
+    def _sum(self, state: State) -> Integers:
+        total = np.zeros((self.m, self.channels), np.int64)
+        for tap in range(self.taps):
+            total += self._tap(state, tap)
+        return total
+
+    def _sum_average(self, state: State) -> Integers:
+        scale = np.float32(self.scale_a)
+        return requantize(self._sum(state), scale, self.out_zero_point, self.low, self.high)
+
+    def _float_average(self, state: State) -> Integers:
+        total = np.zeros((self.m, self.channels), np.float32)
+        taps = np.zeros((self.m, 1), np.float32)
+        for tap in range(self.taps):
+            total += np.float32(self.scale_a) * self._tap(state, tap).astype(np.float32)
+            taps += np.float32(1) if self.count_outside else self.tap_inside(tap)[:, None]
+        shift = 128 if self.out_format == INT8 else 0
+        real = total / taps / np.float32(self.scale_b) + np.float32(self.out_zero_point + shift)
+        bounded = np.clip(real, np.float32(self.low + shift), np.float32(self.high + shift))
+        return np.rint(bounded).astype(np.int64) - shift
+
+    def _depthwise(self, state: State) -> Integers:
+        total = np.zeros((self.m, self.channels), np.int64)
+        lanes = slice(self.lane, self.lane + self.channels)
+        for tap in range(self.taps):
+            raw = state.buffer[self.weight_line + tap, lanes]
+            weights = raw.view(np.int8) if self.weight_signed else raw
+            total += self._tap(state, tap) * (weights.astype(np.int64) - self.weight_zero_point)
+        width = state.machine.array.accumulator_bits
+        total = wrap(total + state.bias[self.slot, : self.channels], width)
+        scale = state.scale[self.slot, : self.channels]
+        return requantize(total, scale, self.out_zero_point, self.low, self.high)
+
+    def timing(self, machine: Machine) -> Timing:
+        """issue = outputs * taps * ceil(channels / lanes) * planes (+ the weight lines, once)."""
+        groups = _lane_groups(machine, self.channels)
+        walk = self.m * self.taps * groups * planes(self.format)
+        weights = self.taps * groups if self.operation == DEPTHWISE else 0
+        return Timing(walk + weights, LATENCIES.vector)
+
+    def accesses(self, machine: Machine) -> Accesses:
+        parts: list[Places] = []
+        for tap in range(self.taps):
+            lines = self.tap_lines(tap)[self.tap_inside(tap)]
+            parts.append(_with_planes(lines, self.format))
+        reads: dict[str, Places] = {}
+        if self.operation == DEPTHWISE:
+            parts.append(self.weight_line + np.arange(self.taps, dtype=np.int64))
+            reads[Space.PARAMETERS] = np.asarray([self.slot], np.int64)
+        reads[Space.BUFFER] = np.unique(np.concatenate(parts))
+        return Accesses(reads, self._written(self.counts))
+
+
+def format_code(name: str) -> int:
+    """The code of an element format's name: uint8, int8 or int16."""
+    return {"uint8": 0, "int8": INT8, "int16": INT16}[name]

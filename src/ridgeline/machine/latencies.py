@@ -1,0 +1,34 @@
+"""Every pipeline depth of the machine, in cycles, in one place: the timing and the RTL read it.
+
+Conventions. An instruction *starts* in the cycle in which its unit accepts it; its first element is
+addressed one cycle later. `drained` is the first cycle in which the unit's count shows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """Cycles from an instruction's last issued element until its count shows it as drained.
+
+    load, weights, params: on top of the device memory's latency: response register, write, count.
+    store: unified-buffer read, write request, count.
+    array: unified-buffer read, zero-point stage, accumulate and write, count; the array's own
+      rows + cols come on top.
+    vector: accumulator or unified-buffer read, the pipeline of a lane, write, count. It is one
+      depth for every vector instruction, so that results never overtake each other.
+    link: acknowledgement, on top of the link's latency.
+    """
+
+    load: int = 3
+    store: int = 3
+    weights: int = 3
+    weights_from_buffer: int = 4
+    link: int = 2
+    array: int = 6
+    vector: int = 12
+
+
+LATENCIES = Latencies()

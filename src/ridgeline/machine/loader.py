@@ -1,0 +1,223 @@
+"""Machines from TOML: shipped by name or a user's file, any field overridden by `key=value`.
+
+Files say `[sources]` for each dotted key, so that every figure has its origin.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from importlib import resources
+from math import lcm
+from pathlib import Path
+from typing import Any, cast
+
+from ridgeline.errors import RidgelineError, did_you_mean
+from ridgeline.machine.description import (
+    Array,
+    DeviceMemory,
+    Host,
+    HostLink,
+    Machine,
+    UnifiedBuffer,
+    VectorUnit,
+)
+
+_SECTIONS: dict[str, tuple[type[Any], dict[str, type]]] = {
+    "array": (
+        Array,
+        {
+            "rows": int,
+            "cols": int,
+            "dataflow": str,
+            "macs_per_pe_per_cycle": dict,
+            "weight_rows_per_cycle": int,
+            "weight_slots": int,
+            "accumulator_entries": int,
+            "accumulator_bits": int,
+        },
+    ),
+    "unified_buffer": (UnifiedBuffer, {"bytes": int, "banks": int, "line_bytes": int}),
+    "vector": (VectorUnit, {"lanes": int, "operations": list, "parameter_slots": int}),
+    "device_memory": (
+        DeviceMemory,
+        {
+            "bytes": int,
+            "bytes_per_s": float,
+            "burst_bytes": int,
+            "latency_cycles": int,
+            "lines_per_cycle": int,
+        },
+    ),
+    "host_link": (HostLink, {"bytes_per_s": float, "latency_seconds": float}),
+    "host": (Host, {"operations_per_s": float, "bytes_per_s": float, "overhead_seconds": float}),
+}
+_TOP: dict[str, type] = {"name": str, "description": str, "clock_hz": float, "queue_depth": int}
+_OPTIONAL = {"unified_buffer.line_bytes", "device_memory.lines_per_cycle", "description"}
+
+
+def machine_names() -> list[str]:
+    """Names of the machines that ship with Ridgeline."""
+    folder = resources.files("ridgeline.machine") / "data"
+    return sorted(
+        f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")
+    )
+
+
+def load_machine(name: str | Path, settings: Sequence[str] = ()) -> Machine:
+    """The machine called `name`, or in the TOML file `name`, with `settings` such as
+    "array.rows=32" applied.
+
+    Raises RidgelineError naming the key and the values allowed.
+    """
+    text, where = _read(name)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RidgelineError(f"is not valid TOML: {error}", where=where) from error
+    for setting in settings:
+        _apply(data, setting)
+    try:
+        return machine_from_dict(data)
+    except RidgelineError as error:
+        raise RidgelineError(
+            f"{error.where}: {error.what}" if error.where else error.what,
+            where=f"machine {where}",
+            fix=error.fix,
+        ) from error
+
+
+def _read(name: str | Path) -> tuple[str, str]:
+    path = Path(name)
+    if path.suffix == ".toml" or path.is_file():
+        try:
+            return path.read_text(encoding="utf-8"), str(path)
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not UTF-8 text"
+            raise RidgelineError(f"cannot be read ({reason})", where=str(path)) from error
+    if str(name) not in machine_names():
+        raise RidgelineError(
+            f"there is no machine '{name}'",
+            fix=did_you_mean(str(name), machine_names()) + " A file must end in .toml",
+        )
+    source = resources.files("ridgeline.machine") / "data" / f"{name}.toml"
+    return source.read_text(encoding="utf-8"), str(name)
+
+
+def known_keys() -> list[str]:
+    """Every dotted key of a machine file."""
+    return [*_TOP, *(f"{s}.{k}" for s, (_, keys) in _SECTIONS.items() for k in keys)]
+
+
+def _apply(data: dict[str, Any], setting: str) -> None:
+    key, equals, text = setting.partition("=")
+    key, text = key.strip(), text.strip()
+    if not equals or not text:
+        raise RidgelineError(
+            f"'{setting}' is not KEY=VALUE", where="--set", fix="For example: --set array.rows=32"
+        )
+    if key not in known_keys() and not key.startswith("array.macs_per_pe_per_cycle."):
+        raise RidgelineError(
+            f"a machine has no field '{key}'", where="--set", fix=did_you_mean(key, known_keys())
+        )
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *path, last = key.split(".")
+    table = data
+    for part in path:
+        table = cast("dict[str, Any]", table.setdefault(part, {}))
+    table[last] = value
+    # A line wide enough for the array as it was may be too narrow, or too wide, for it as it is.
+    if key in ("array.rows", "array.cols"):
+        cast("dict[str, Any]", data.get("unified_buffer", {})).pop("line_bytes", None)
+    cast("dict[str, Any]", data.setdefault("sources", {}))[key] = "set by the user"
+
+
+def machine_from_dict(data: Mapping[str, Any]) -> Machine:
+    """The machine that a TOML file's tables describe. Raises RidgelineError naming the key."""
+    allowed = {*_TOP, *_SECTIONS, "sources"}
+    for key in data:
+        if key not in allowed:
+            raise RidgelineError(f"unknown key '{key}'", where=key, fix=did_you_mean(key, allowed))
+    top = {key: _value(key, data.get(key), kind) for key, kind in _TOP.items()}
+    sections = {
+        name: _section(name, kind, keys, data.get(name), data)
+        for name, (kind, keys) in _SECTIONS.items()
+    }
+    sources = cast("dict[str, str]", data.get("sources", {}))
+    return Machine(**top, **sections, sources=dict(sources))
+
+
+def _section(
+    name: str, kind: type[Any], keys: dict[str, type], table: Any, data: Mapping[str, Any]
+) -> Any:
+    if not isinstance(table, Mapping):
+        raise RidgelineError(f"the table [{name}] is missing", where=name)
+    entries = dict(cast("Mapping[str, Any]", table))
+    for key in entries:
+        if key not in keys:
+            raise RidgelineError(
+                f"unknown key '{key}'", where=f"{name}.{key}", fix=did_you_mean(key, keys)
+            )
+    if name == "unified_buffer" and "line_bytes" not in entries:
+        array = cast("Mapping[str, Any]", data.get("array", {}))
+        rows = _value("array.rows", array.get("rows"), int)
+        cols = _value("array.cols", array.get("cols"), int)
+        entries["line_bytes"] = lcm(max(int(rows), 1), max(int(cols), 1))
+        unit = entries["line_bytes"] * max(int(entries.get("banks", 1)), 1)
+        # The size is kept up to what no longer divides into whole lines.
+        entries["bytes"] = int(entries.get("bytes", 0)) // unit * unit
+    values = {
+        key: _value(f"{name}.{key}", entries.get(key), of)
+        for key, of in keys.items()
+        if key in entries or f"{name}.{key}" not in _OPTIONAL
+    }
+    if "operations" in values:
+        values["operations"] = tuple(values["operations"])
+    if "macs_per_pe_per_cycle" in values:
+        rates = cast("Mapping[str, Any]", values["macs_per_pe_per_cycle"])
+        values["macs_per_pe_per_cycle"] = {
+            fmt: Fraction(
+                _value(f"{name}.macs_per_pe_per_cycle.{fmt}", rate, float)
+            ).limit_denominator(64)
+            for fmt, rate in rates.items()
+        }
+    return kind(**values)
+
+
+def _value(key: str, value: Any, kind: type) -> Any:
+    if value is None:
+        if key in _OPTIONAL:
+            return ""
+        raise RidgelineError("is missing", where=key, fix=f"Add it, or use --set {key}=...")
+    right = isinstance(value, kind) and not (kind is not bool and isinstance(value, bool))
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind is int and isinstance(value, float) and value == int(value):
+        return int(value)
+    if not right or (isinstance(value, float) and value != value):
+        names = {
+            int: "a whole number",
+            float: "a number",
+            str: "text",
+            list: "a list",
+            dict: "a table",
+        }
+        raise RidgelineError(f"must be {names[kind]}, not {value!r}", where=key)
+    return value
+
+
+def machine_to_dict(machine: Machine) -> dict[str, Any]:
+    """The tables of a machine file, such that `machine_from_dict` gives an equal machine."""
+    data: dict[str, Any] = {key: getattr(machine, key) for key in _TOP}
+    for name, (_, keys) in _SECTIONS.items():
+        section = getattr(machine, name)
+        data[name] = {key: getattr(section, key) for key in keys}
+    data["vector"]["operations"] = list(machine.vector.operations)
+    rates = machine.array.macs_per_pe_per_cycle
+    data["array"]["macs_per_pe_per_cycle"] = {fmt: float(rate) for fmt, rate in rates.items()}
+    data["sources"] = dict(machine.sources)
+    return data

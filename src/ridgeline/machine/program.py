@@ -1,0 +1,349 @@
+"""A Program: everything needed to run a compiled model, as plain data and as a deterministic file."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgeline.errors import RidgelineError
+from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions import INSTRUCTIONS, Instruction
+from ridgeline.machine.instructions.word import OPCODE_BITS, WORD_BITS
+from ridgeline.machine.loader import machine_from_dict, machine_to_dict
+from ridgeline.numerics.formats import FORMATS, DType
+
+MAGIC = b"RIDGELINE\x00"
+VERSION = 1
+WORD_BYTES = WORD_BITS // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How a tensor lies in host and device memory on its way to the unified buffer.
+
+    Pixel-major: for every row (image, y, x) its channels, densely. An int16 tensor has, for each
+    block of `block` channels, their low bytes, then their high bytes. `channel_axis` None means the
+    plain C order of the array, untouched.
+    """
+
+    channel_axis: int | None = None
+    planes: int = 1
+    block: int = 1
+
+    def pack(self, array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+        """Bytes of `array` in this packing."""
+        if self.channel_axis is None:
+            return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+        moved = np.ascontiguousarray(np.moveaxis(array, self.channel_axis, -1))
+        rows = moved.reshape(-1, moved.shape[-1])
+        if self.planes == 1:
+            return np.frombuffer(rows.tobytes(), np.uint8)
+        parts: list[npt.NDArray[np.uint8]] = []
+        for start in range(0, rows.shape[1], self.block):
+            words = rows[:, start : start + self.block].astype("<i2").view(np.uint8)
+            pairs = words.reshape(rows.shape[0], -1, 2)
+            parts += [pairs[:, :, 0], pairs[:, :, 1]]
+        return np.concatenate(parts, axis=1).reshape(-1)
+
+    def unpack(
+        self, data: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: DType
+    ) -> npt.NDArray[Any]:
+        """The array of `shape` whose bytes these are; the inverse of `pack`."""
+        if self.channel_axis is None:
+            return np.frombuffer(data.tobytes(), dtype.numpy).reshape(shape)
+        channels = shape[self.channel_axis]
+        rest = tuple(d for i, d in enumerate(shape) if i != self.channel_axis)
+        if self.planes == 1:
+            rows = np.frombuffer(data.tobytes(), dtype.numpy).reshape(-1, channels)
+        else:
+            rows = self._join_planes(data.reshape(prod(rest), -1), channels)
+        return np.moveaxis(rows.reshape(*rest, channels), -1, self.channel_axis)
+
+    def _join_planes(self, data: npt.NDArray[np.uint8], channels: int) -> npt.NDArray[Any]:
+        rows = np.empty((data.shape[0], channels), "<i2")
+        for start in range(0, channels, self.block):
+            width = min(self.block, channels - start)
+            low = data[:, 2 * start : 2 * start + width].astype(np.int16)
+            high = data[:, 2 * start + width : 2 * start + 2 * width].view(np.int8)
+            rows[:, start : start + width] = high.astype(np.int16) * 256 + low
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class HostTensor:
+    """A tensor in host memory: what it is called, its type, where it lies and how."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+    address: int
+    packing: Packing = field(default_factory=Packing)
+
+    @property
+    def bytes(self) -> int:
+        return prod(self.shape) * self.dtype.bytes
+
+    def read(self, host: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+        """The array that host memory holds."""
+        data = host[self.address : self.address + self.bytes]
+        return self.packing.unpack(data, self.shape, self.dtype)
+
+    def write(self, host: npt.NDArray[np.uint8], array: npt.NDArray[Any]) -> None:
+        """Put `array` into host memory."""
+        host[self.address : self.address + self.bytes] = self.packing.pack(array)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A line of the report: a node after fusion, where it runs and what it must do."""
+
+    name: str
+    op: str
+    placed: Literal["array", "vector", "move", "host"]
+    macs: int
+    vector_operations: int
+    weight_bytes: int
+    input_bytes: int
+    output_bytes: int
+    shape: tuple[int, ...]
+    reason: str = ""
+    origin: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceSegment:
+    """Instructions for the accelerator, in program order. A Halt that waits for all ends it."""
+
+    instructions: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostSegment:
+    """Operators computed by the host: an ONNX model, what it reads and writes, what it costs."""
+
+    name: str
+    model: bytes
+    inputs: tuple[HostTensor, ...]
+    outputs: tuple[HostTensor, ...]
+    operations: int
+    layers: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes read and written."""
+        return sum(t.bytes for t in self.inputs + self.outputs)
+
+
+Segment = DeviceSegment | HostSegment
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """Segments in order, the constants that device memory starts with, and the named tensors.
+
+    `constants` lie at device address 0. `numeric_mode` names the requantisation.
+    """
+
+    name: str
+    machine: Machine
+    segments: tuple[Segment, ...]
+    layers: tuple[Layer, ...]
+    constants: npt.NDArray[np.uint8]
+    device_bytes: int
+    host_bytes: int
+    inputs: tuple[HostTensor, ...]
+    outputs: tuple[HostTensor, ...]
+    numeric_mode: str = "onnxruntime"
+    device_inputs: tuple[HostTensor, ...] = ()
+    """Inputs that are placed straight into device memory (address is a device address)."""
+    device_outputs: tuple[HostTensor, ...] = ()
+    """Outputs that are read straight from device memory."""
+
+    @property
+    def instructions(self) -> list[Instruction]:
+        """Every instruction of every device segment, in order."""
+        return [i for s in self.segments if isinstance(s, DeviceSegment) for i in s.instructions]
+
+    def to_bytes(self) -> bytes:
+        """The file's contents: magic, version, checksum, then metadata and blobs. Deterministic."""
+        blobs: list[bytes] = [self.constants.tobytes()]
+        segments: list[dict[str, Any]] = []
+        for segment in self.segments:
+            segments.append(_segment_to_dict(segment, len(blobs)))
+            blobs.append(_segment_blob(segment))
+        meta: dict[str, Any] = {
+            "name": self.name,
+            "machine": machine_to_dict(self.machine),
+            "numeric_mode": self.numeric_mode,
+            "device_bytes": self.device_bytes,
+            "host_bytes": self.host_bytes,
+            "layers": [_layer_to_dict(layer) for layer in self.layers],
+            "segments": segments,
+            "blobs": [len(b) for b in blobs],
+        }
+        for key in ("inputs", "outputs", "device_inputs", "device_outputs"):
+            meta[key] = [_tensor_to_dict(t) for t in getattr(self, key)]
+        text = json.dumps(meta, sort_keys=True, separators=(",", ":")).encode()
+        body = struct.pack("<I", len(text)) + text + b"".join(blobs)
+        return MAGIC + struct.pack("<II", VERSION, zlib.crc32(body)) + body
+
+    def save(self, path: Path | str) -> None:
+        """Write the file beside its place, then rename, so that no half-written file is left."""
+        target = Path(path)
+        beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            beside.write_bytes(self.to_bytes())
+            beside.replace(target)
+        except OSError as error:
+            beside.unlink(missing_ok=True)
+            raise RidgelineError(
+                f"cannot be written ({error.strerror})",
+                where=str(target),
+                fix="Choose another path with --output",
+            ) from error
+
+
+def load_program(path: Path | str) -> Program:
+    """Read a .rlp file. Raises RidgelineError when it is missing, cut short, damaged or foreign."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise RidgelineError(
+            f"cannot be read ({error.strerror})",
+            where=str(path),
+            fix="Make one with: ridgeline compile MODEL.onnx --machine NAME -o P.rlp",
+        ) from error
+    return program_from_bytes(data, str(path))
+
+
+def program_from_bytes(data: bytes, where: str = "program") -> Program:
+    """The Program in a file's contents."""
+    again = "Compile the model again with: ridgeline compile MODEL.onnx --machine NAME -o P.rlp"
+    head = len(MAGIC) + 8
+    if data[: len(MAGIC)] != MAGIC:
+        raise RidgelineError("is not a Ridgeline program", where=where, fix=again)
+    if len(data) < head + 4:
+        raise RidgelineError("is cut short", where=where, fix=again)
+    version, checksum = struct.unpack_from("<II", data, len(MAGIC))
+    if version != VERSION:
+        raise RidgelineError(
+            f"has format version {version}; this Ridgeline reads {VERSION}", where=where, fix=again
+        )
+    body = data[head:]
+    if zlib.crc32(body) != checksum:
+        raise RidgelineError("is damaged or cut short (checksum differs)", where=where, fix=again)
+    try:
+        return _from_body(body)
+    except (KeyError, TypeError, ValueError, IndexError, struct.error) as error:
+        raise RidgelineError(
+            f"holds what no compiler writes ({error})", where=where, fix=again
+        ) from error
+
+
+def _from_body(body: bytes) -> Program:
+    (length,) = struct.unpack_from("<I", body, 0)
+    meta: dict[str, Any] = json.loads(body[4 : 4 + length])
+    blobs: list[bytes] = []
+    offset = 4 + length
+    for size in meta["blobs"]:
+        blobs.append(body[offset : offset + size])
+        offset += size
+    return Program(
+        name=meta["name"],
+        machine=machine_from_dict(meta["machine"]),
+        segments=tuple(_segment_from_dict(s, blobs) for s in meta["segments"]),
+        layers=tuple(_layer_from_dict(layer) for layer in meta["layers"]),
+        constants=np.frombuffer(blobs[0], np.uint8),
+        device_bytes=meta["device_bytes"],
+        host_bytes=meta["host_bytes"],
+        inputs=tuple(_tensor_from_dict(t) for t in meta["inputs"]),
+        outputs=tuple(_tensor_from_dict(t) for t in meta["outputs"]),
+        numeric_mode=meta["numeric_mode"],
+        device_inputs=tuple(_tensor_from_dict(t) for t in meta["device_inputs"]),
+        device_outputs=tuple(_tensor_from_dict(t) for t in meta["device_outputs"]),
+    )
+
+
+def _tensor_to_dict(t: HostTensor) -> dict[str, Any]:
+    packing = [t.packing.channel_axis, t.packing.planes, t.packing.block]
+    return {
+        "name": t.name,
+        "shape": list(t.shape),
+        "dtype": t.dtype.name,
+        "address": t.address,
+        "packing": packing,
+    }
+
+
+def _tensor_from_dict(d: Mapping[str, Any]) -> HostTensor:
+    axis, planes, block = d["packing"]
+    return HostTensor(
+        d["name"],
+        tuple(d["shape"]),
+        FORMATS[d["dtype"]],
+        d["address"],
+        Packing(axis, planes, block),
+    )
+
+
+def _layer_to_dict(layer: Layer) -> dict[str, Any]:
+    return {name: getattr(layer, name) for name in Layer.__slots__}
+
+
+def _layer_from_dict(d: Mapping[str, Any]) -> Layer:
+    values = dict(d)
+    return Layer(**{**values, "shape": tuple(d["shape"]), "origin": tuple(d["origin"])})
+
+
+def _segment_to_dict(segment: Segment, blob: int) -> dict[str, Any]:
+    if isinstance(segment, DeviceSegment):
+        layers = [i.layer for i in segment.instructions]
+        return {"kind": "device", "blob": blob, "layers": layers}
+    return {
+        "kind": "host",
+        "blob": blob,
+        "name": segment.name,
+        "inputs": [_tensor_to_dict(t) for t in segment.inputs],
+        "outputs": [_tensor_to_dict(t) for t in segment.outputs],
+        "operations": segment.operations,
+        "layers": list(segment.layers),
+    }
+
+
+def _segment_blob(segment: Segment) -> bytes:
+    if isinstance(segment, HostSegment):
+        return segment.model
+    return b"".join(i.encode().to_bytes(WORD_BYTES, "little") for i in segment.instructions)
+
+
+def _segment_from_dict(d: Mapping[str, Any], blobs: list[bytes]) -> Segment:
+    blob = blobs[d["blob"]]
+    if d["kind"] == "device":
+        return DeviceSegment(tuple(_decode_all(blob, d["layers"])))
+    return HostSegment(
+        d["name"],
+        blob,
+        tuple(_tensor_from_dict(t) for t in d["inputs"]),
+        tuple(_tensor_from_dict(t) for t in d["outputs"]),
+        d["operations"],
+        tuple(d["layers"]),
+    )
+
+
+def _decode_all(blob: bytes, layers: list[int]) -> list[Instruction]:
+    decoded: list[Instruction] = []
+    for index, layer in enumerate(layers):
+        word = int.from_bytes(blob[index * WORD_BYTES : (index + 1) * WORD_BYTES], "little")
+        kind = INSTRUCTIONS[word & ((1 << OPCODE_BITS) - 1)]
+        decoded.append(kind.decode(word, layer))
+    return decoded
