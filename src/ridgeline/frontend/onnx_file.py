@@ -1,0 +1,135 @@
+"""From a path or bytes to a parsed ONNX model: what can be wrong with a file is told here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import external_data_helper
+
+from ridgeline.errors import RidgelineError
+
+_IR_VERSION_TAG = 0x08  # field 1 as a varint: how every serialised ModelProto begins
+
+
+def load_model(source: Path | str | bytes) -> tuple[Any, str]:
+    """A parsed ModelProto with external data read, and the name to call it by in messages.
+
+    Raises RidgelineError for what is missing, empty, cut short, not ONNX, or reaches outside of
+    the model's folder.
+    """
+    if isinstance(source, bytes):
+        model = _parse(source, "the model's bytes")
+        _refuse_external(model)
+        return model, model.graph.name or "model"
+    path = Path(source)
+    model = _parse(_read(path), str(path))
+    _load_external(model, path)
+    return model, str(path)
+
+
+def _read(path: Path) -> bytes:
+    if not path.exists():
+        raise RidgelineError("no such file", where=str(path), fix=_nearby(path))
+    if path.is_dir():
+        raise RidgelineError(
+            "this is a folder, not an ONNX file", where=str(path), fix=_nearby(path / "x")
+        )
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RidgelineError(
+            f"the file cannot be read ({error.strerror})",
+            where=str(path),
+            fix="Check its permissions.",
+        ) from error
+
+
+def _nearby(path: Path) -> str:
+    folder = path.parent
+    models = sorted(p.name for p in folder.glob("*.onnx")) if folder.is_dir() else []
+    if not models:
+        return "Give the path of an .onnx file."
+    return f"ONNX files in {folder}: " + ", ".join(models[:8])
+
+
+def _parse(data: bytes, where: str) -> Any:
+    if not data:
+        raise RidgelineError("the file is empty", where=where, fix="Export the model again.")
+    try:
+        model = onnx.load_model_from_string(data, format="protobuf")
+    except DecodeError as error:
+        if data[0] == _IR_VERSION_TAG and len(data) > 1 and data[1] < 32:
+            raise RidgelineError(
+                f"the file begins like ONNX but breaks off or is damaged ({len(data):,} bytes)",
+                where=where,
+                fix="Copy or export the model again.",
+            ) from error
+        raise _not_onnx(data, where) from error
+    if not model.HasField("graph") or not model.opset_import or not model.ir_version:
+        raise _not_onnx(data, where)
+    if not model.graph.node:
+        raise RidgelineError(
+            "the model has no nodes", where=where, fix="Export a model that computes something."
+        )
+    return model
+
+
+def _not_onnx(data: bytes, where: str) -> RidgelineError:
+    kinds = {b"PK": "a zip archive", b"\x89H": "HDF5", b"TFL3": "TensorFlow Lite", b"GGUF": "GGUF"}
+    kind = next((k for m, k in kinds.items() if data.startswith(m) or data[4:].startswith(m)), "")
+    return RidgelineError(
+        "this is not an ONNX model" + (f" (it looks like {kind})" if kind else ""),
+        where=where,
+        fix="Export the model with torch.onnx.export, tf2onnx or another ONNX exporter.",
+    )
+
+
+def _external_tensors(model: Any) -> list[Any]:
+    tensors = external_data_helper._get_all_tensors(model)  # pyright: ignore[reportPrivateUsage]
+    return [t for t in tensors if external_data_helper.uses_external_data(t)]
+
+
+def _refuse_external(model: Any) -> None:
+    for tensor in _external_tensors(model):
+        raise RidgelineError(
+            f"initializer '{tensor.name}' keeps its values in another file",
+            where="the model's bytes",
+            fix="Read the model from its path instead.",
+        )
+
+
+def _load_external(model: Any, path: Path) -> None:
+    """Read external data, which must lie in the model's folder (ONNX specification, IR.md)."""
+    folder = path.parent.resolve()
+    for tensor in _external_tensors(model):
+        info = external_data_helper.ExternalDataInfo(tensor)
+        where = f"{path}, initializer '{tensor.name}'"
+        data = (folder / info.location).resolve()
+        if not data.is_relative_to(folder):
+            raise RidgelineError(
+                f"its external data '{info.location}' lies outside of the model's folder",
+                where=where,
+                fix="Export the model with the data beside it.",
+            )
+        if not data.is_file():
+            raise RidgelineError(
+                f"its external data file '{info.location}' is missing",
+                where=where,
+                fix=f"Copy it into {folder}, beside the model.",
+            )
+        needed = (info.offset or 0) + (info.length or 0)
+        if data.stat().st_size < needed:
+            raise RidgelineError(
+                f"its external data file '{info.location}' has {data.stat().st_size:,} bytes, "
+                f"and {needed:,} are needed",
+                where=where,
+                fix="The file is cut short: copy it again.",
+            )
+        with data.open("rb") as stream:
+            stream.seek(info.offset or 0)
+            tensor.raw_data = stream.read(info.length) if info.length else stream.read()
+        tensor.data_location = onnx.TensorProto.DEFAULT
+        del tensor.external_data[:]

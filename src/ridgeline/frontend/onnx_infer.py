@@ -1,0 +1,223 @@
+"""The types of an ONNX node's outputs, and nodes brought to the opset that graphs use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx
+from onnx import defs, helper, shape_inference, version_converter
+
+from ridgeline.errors import RidgelineError, did_you_mean
+from ridgeline.frontend.evaluate import MAX_CONSTANT_BYTES
+from ridgeline.frontend.onnx_types import (
+    dtype_of_element,
+    element_of_dtype,
+    to_tensor,
+    type_proto,
+)
+from ridgeline.frontend.runtime import create_session
+from ridgeline.ir import TensorType, Value
+
+# Host nodes are brought to this opset: the first that has int16 and blocked quantisation.
+GRAPH_OPSET = 21
+
+_DATA_LIMIT_ELEMENTS = 4096  # shapes, axes and the like; inference needs no larger constant
+
+
+def output_types(
+    node: Any, inputs: Mapping[str, Value], opsets: Mapping[str, int], where: str
+) -> list[TensorType]:
+    """The type of each named output of a NodeProto.
+
+    ONNX's own inference, given constants; ONNX Runtime's for operators that ONNX does not define
+    or leaves open. Raises RidgelineError for an unknown operator, a misfit, or a size that
+    depends on data.
+    """
+    names = [name for name in node.output if name]
+    schema = _schema(node, opsets)
+    if schema is None:
+        return _runtime_types(node, inputs, opsets, where)
+    data = {
+        name: to_tensor(value.data, name, value.type.dtype)
+        for name, value in inputs.items()
+        if value.data is not None and value.type.elements <= _DATA_LIMIT_ELEMENTS
+    }
+    types = {name: type_proto(value.type) for name, value in inputs.items()}
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    try:
+        found: Mapping[str, Any] = shape_inference.infer_node_outputs(
+            schema, node, types, data, opset_imports=imports, ir_version=10
+        )
+    except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
+        raise _misfit(node, inputs, where, str(error)) from error
+    resolved = [_resolved(found.get(name), where) for name in names]
+    if any(t is None for t in resolved):
+        return _runtime_types(node, inputs, opsets, where)
+    return [_bounded(t, where) for t in resolved if t is not None]
+
+
+def _bounded(type: TensorType, where: str) -> TensorType:
+    if type.bytes > MAX_CONSTANT_BYTES * 8:
+        raise RidgelineError(
+            f"its result {type} takes {type.bytes:,} bytes, above the limit of "
+            f"{MAX_CONSTANT_BYTES * 8:,}",
+            where=where,
+            fix="Use a smaller batch or shape.",
+        )
+    return type
+
+
+def _misfit(node: Any, inputs: Mapping[str, Value], where: str, text: str) -> RidgelineError:
+    reason = re.sub(r"^\[\w+\]\s*", "", text.splitlines()[0] if text else "")
+    shapes = ", ".join(str(inputs[n].type) for n in node.input if n)
+    return RidgelineError(
+        f"its inputs ({shapes}) do not fit: {reason}",
+        where=where,
+        fix="Check --shape, or export the model again.",
+    )
+
+
+def _schema(node: Any, opsets: Mapping[str, int]) -> Any:
+    """The operator's schema at the model's opset, or None when ONNX does not define it."""
+    version = opsets.get(node.domain)
+    if version is None or not defs.has(node.op_type, domain=node.domain):
+        return None
+    try:
+        return defs.get_schema(node.op_type, version, node.domain)
+    except defs.SchemaError:
+        return None
+
+
+def _resolved(proto: Any, where: str) -> TensorType | None:
+    """A TensorType, or None when the rank or a dimension is not known."""
+    if proto is None or not proto.HasField("tensor_type"):
+        return None
+    tensor = proto.tensor_type
+    if not tensor.HasField("shape") or not all(d.HasField("dim_value") for d in tensor.shape.dim):
+        return None
+    dims = tuple(int(d.dim_value) for d in tensor.shape.dim)
+    return TensorType(dims, dtype_of_element(tensor.elem_type, where))
+
+
+def _runtime_types(
+    node: Any, inputs: Mapping[str, Value], opsets: Mapping[str, int], where: str
+) -> list[TensorType]:
+    names = [name for name in node.output if name]
+    imports = {**opsets, node.domain: opsets.get(node.domain, 1)}
+    model = _node_model(node, inputs, imports, [None] * len(names))
+    try:
+        session = create_session(model.SerializeToString())
+    except Exception as error:
+        if _schema(node, opsets) is None:
+            raise _unknown(node, opsets, where) from error
+        raise _misfit(node, inputs, where, _runtime_reason(error)) from error
+    types: list[TensorType] = []
+    for output in session.get_outputs():
+        if output.shape is None or not all(isinstance(d, int) for d in output.shape):
+            raise RidgelineError(
+                f"the shape of its output '{output.name}' depends on data",
+                where=where,
+                fix="Every size must be known when compiling: export the model up to this node.",
+            )
+        element = _element_of_runtime(output.type)
+        types.append(TensorType(tuple(output.shape), dtype_of_element(element, where)))
+    return types
+
+
+def _runtime_reason(error: Exception) -> str:
+    return str(error).splitlines()[0][-300:] if str(error) else type(error).__name__
+
+
+def _element_of_runtime(text: str) -> int:
+    """ONNX's element type of ONNX Runtime's "tensor(float16)"; 0 when there is none."""
+    inner = text.removeprefix("tensor(").removesuffix(")").upper()
+    elements: dict[str, int] = dict(onnx.TensorProto.DataType.items())
+    return elements.get(inner, 0)
+
+
+def _unknown(node: Any, opsets: Mapping[str, int], where: str) -> RidgelineError:
+    domain = node.domain or "ai.onnx"
+    if node.domain in ("", "ai.onnx"):
+        known = {s.name for s in defs.get_all_schemas()}
+        version = opsets.get("", 0)
+        return RidgelineError(
+            f"operator '{node.op_type}' is not in ONNX opset {version}",
+            where=where,
+            fix=did_you_mean(node.op_type, known)
+            if node.op_type not in known
+            else "Export the model with another opset.",
+        )
+    return RidgelineError(
+        f"operator '{node.op_type}' of domain '{domain}' is known neither to ONNX nor to "
+        "ONNX Runtime",
+        where=where,
+        fix="Export the model with standard operators.",
+    )
+
+
+def _node_model(
+    node: Any,
+    inputs: Mapping[str, Value],
+    opsets: Mapping[str, int],
+    outputs: Sequence[TensorType | None],
+) -> Any:
+    """A model of one node: constants as initialisers, other inputs typed."""
+    names = [name for name in node.output if name]
+    graph = helper.make_graph(
+        [node],
+        "node",
+        [
+            helper.make_tensor_value_info(n, element_of_dtype(v.type.dtype), v.type.shape)
+            for n, v in inputs.items()
+            if v.data is None
+        ],
+        [
+            helper.make_empty_tensor_value_info(name)
+            if type is None
+            else helper.make_tensor_value_info(name, element_of_dtype(type.dtype), type.shape)
+            for name, type in zip(names, outputs, strict=True)
+        ],
+        [to_tensor(v.data, n, v.type.dtype) for n, v in inputs.items() if v.data is not None],
+    )
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    return helper.make_model(
+        graph, opset_imports=imports, ir_version=helper.find_min_ir_version_for(imports, True)
+    )
+
+
+def needs_newer_opset(node: Any, opset: int) -> bool:
+    """Whether a default-domain node of `opset` means something else in GRAPH_OPSET."""
+    if node.domain not in ("", "ai.onnx") or opset >= GRAPH_OPSET:
+        return False
+    schema: Any = defs.get_schema(node.op_type, opset, "")
+    try:
+        newest: Any = defs.get_schema(node.op_type, GRAPH_OPSET, "")
+    except defs.SchemaError:
+        return True
+    return schema.since_version != newest.since_version or newest.deprecated
+
+
+def in_graph_opset(
+    node: Any, inputs: Mapping[str, Value], outputs: Sequence[TensorType], opset: int, where: str
+) -> Any:
+    """A GraphProto of GRAPH_OPSET that computes the one node; its own values have new names."""
+    model = _node_model(node, inputs, {"": opset}, outputs)
+    try:
+        graph = version_converter.convert_version(model, GRAPH_OPSET).graph
+    except Exception as error:
+        raise RidgelineError(
+            f"it cannot be brought from opset {opset} to {GRAPH_OPSET} ({_runtime_reason(error)})",
+            where=where,
+            fix=f"Export the model with opset {GRAPH_OPSET}.",
+        ) from error
+    kept = {*inputs, *(name for name in node.output if name)}
+    prefix = next(name for name in node.output if name)
+    for inner in graph.node:
+        inner.name = f"{prefix}/{inner.output[0]}" if len(graph.node) > 1 else node.name
+        for names in (inner.input, inner.output):
+            names[:] = [n if n in kept or not n else f"{prefix}/{n}" for n in names]
+    for tensor in graph.initializer:
+        tensor.name = tensor.name if tensor.name in kept else f"{prefix}/{tensor.name}"
+    return graph

@@ -1,0 +1,357 @@
+"""From an ONNX file to a Graph: every dimension known, constants and shape arithmetic folded,
+operators in the vocabulary of docs/graph.md, quantisation parameters in the types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx.inliner
+
+from ridgeline.errors import RidgelineError
+from ridgeline.frontend.evaluate import MAX_CONSTANT_BYTES, evaluate_proto
+from ridgeline.frontend.onnx_file import load_model
+from ridgeline.frontend.onnx_infer import (
+    GRAPH_OPSET,
+    in_graph_opset,
+    needs_newer_opset,
+    output_types,
+)
+from ridgeline.frontend.onnx_ops import TABLE
+from ridgeline.frontend.onnx_quant import collect_quants, quant_of
+from ridgeline.frontend.onnx_shapes import bind_shapes, declared_inputs
+from ridgeline.frontend.onnx_source import Source
+from ridgeline.frontend.onnx_types import Array, attributes, dtype_of_element, to_array
+from ridgeline.ir import Graph, Node, Quant, TensorType, Value
+from ridgeline.ir.types import type_of
+
+_NEVER_FOLDED = frozenset(
+    (
+        "Bernoulli",
+        "DequantizeLinear",
+        "If",
+        "Loop",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+        "Scan",
+    )
+)
+_CONTROL_FLOW = frozenset(("If", "Loop", "Scan"))
+# Operators whose constants are weights: an infinity there makes every result useless.
+_WEIGHTED = frozenset(
+    (
+        "BatchNormalization",
+        "Conv",
+        "ConvTranspose",
+        "GRU",
+        "Gemm",
+        "LSTM",
+        "LayerNormalization",
+        "MatMul",
+        "RNN",
+    )
+)
+
+
+def read_onnx(
+    source: Path | str | bytes,
+    *,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    batch: int | None = None,
+) -> Graph:
+    """Read an ONNX model.
+
+    `shapes` gives dimensions by input name, as --shape does; `batch` binds an open first
+    dimension, which is 1 otherwise. Raises RidgelineError naming the file, node or input.
+    """
+    model, where = load_model(source)
+    if model.functions:
+        model = onnx.inliner.inline_local_functions(model)
+    reader = _Reader(model, where)
+    return reader.read(shapes, batch)
+
+
+class _Reader:
+    """The state of one reading: values by ONNX name, and the nodes made so far."""
+
+    def __init__(self, model: Any, where: str) -> None:
+        self.graph = model.graph
+        self.where = where
+        self.opsets = {
+            o.domain if o.domain != "ai.onnx" else "": int(o.version) for o in model.opset_import
+        }
+        self.opset = self.opsets.get("", 1)
+        self.values: dict[str, Value] = {}
+        self.quants: dict[str, Quant] = {}
+        self.nodes: list[Node] = []
+        self.node_names: set[str] = set()
+        self.finite: set[str] = set()
+
+    def read(self, shapes: Mapping[str, tuple[int, ...]] | None, batch: int | None) -> Graph:
+        declared = declared_inputs(self.graph, self.where)
+        bound = bind_shapes(declared, shapes, batch, self.where)
+        for tensor in self.graph.initializer:
+            where = f"{self.where}, initializer '{tensor.name}'"
+            self.values[tensor.name] = _constant(tensor.name, to_array(tensor, where), where)
+        ordered = _in_order(self.graph, self.where)
+        for node in ordered:
+            if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+                self._read_constant(node)
+        constants = {n: v.data for n, v in self.values.items() if v.data is not None}
+        self.quants = collect_quants(ordered, constants, self.where)
+        for entry in declared:
+            dtype = dtype_of_element(entry.element, f"{self.where}, input '{entry.name}'")
+            type = self._typed(entry.name, TensorType(bound[entry.name], dtype))
+            self.values[entry.name] = Value(entry.name, type)
+        inputs = tuple(self.values[entry.name] for entry in declared)
+        for node in ordered:
+            if node.op_type != "Constant":
+                self._read_node(node, self.opsets)
+        outputs = tuple(self._output(o.name) for o in self.graph.output)
+        name = self.graph.name or "model"
+        return Graph(name, inputs, outputs, tuple(self.nodes), max(self.opset, GRAPH_OPSET)).check()
+
+    def _output(self, name: str) -> Value:
+        if name not in self.values:
+            raise RidgelineError(
+                f"output '{name}' is made by no node", where=self.where, fix="Export again."
+            )
+        return self.values[name]
+
+    def _typed(self, name: str, type: TensorType) -> TensorType:
+        """The type with the quantisation that Q and DQ nodes give to the value of this name."""
+        quant = self.quants.get(name)
+        if quant is None or type.dtype.bits > 32:
+            return type
+        return TensorType(type.shape, type.dtype, quant)
+
+    def _read_constant(self, node: Any) -> None:
+        where = self._where(node)
+        name = node.output[0]
+        attrs = attributes(node, where)
+        if len(attrs) != 1 or "sparse_value" in attrs:
+            raise RidgelineError(
+                f"a Constant with {sorted(attrs)} is not supported", where=where, fix="Use value."
+            )
+        key, value = next(iter(attrs.items()))
+        array = np.asarray(value, _constant_dtype(key)) if key != "value" else value
+        self.values[name] = _constant(name, array, where)
+
+    def _where(self, node: Any) -> str:
+        return f"{self.where}, node '{_name_of(node)}' ({node.op_type})"
+
+    def _read_node(self, node: Any, opsets: Mapping[str, int]) -> None:
+        where = self._where(node)
+        if node.domain == "ai.onnx":
+            node.domain = ""
+        if node.op_type in _CONTROL_FLOW and not node.domain:
+            attributes(node, where)  # raises: control flow is not read yet
+        inputs = {name: self._input(name, where) for name in node.input if name}
+        for name, value in inputs.items():
+            self._check_finite(name, value, node, where)
+        if node.op_type in ("Shape", "Size") and not node.domain:
+            self._fold_shape(node, where)
+            return
+        types = output_types(node, inputs, opsets, where)
+        if self._foldable(node, inputs):
+            self._fold(node, inputs, types, opsets, where)
+        else:
+            self._convert(node, inputs, types, opsets, where)
+
+    def _input(self, name: str, where: str) -> Value:
+        if name not in self.values:
+            raise RidgelineError(
+                f"input '{name}' is made by no node, initializer or graph input",
+                where=where,
+                fix="The file is damaged: export the model again.",
+            )
+        return self.values[name]
+
+    def _check_finite(self, name: str, value: Value, node: Any, where: str) -> None:
+        if value.data is None or not value.type.dtype.is_float:
+            return
+        weighted = node.op_type in _WEIGHTED
+        key = f"{name}:{weighted}"
+        if key in self.finite:
+            return
+        array: Array = (
+            value.data.astype(np.float32) if value.data.dtype.itemsize < 4 else value.data
+        )
+        bad = ~np.isfinite(array) if weighted else np.isnan(array)
+        if bad.any():
+            kinds = "NaN" if np.isnan(array).any() else "infinite"
+            raise RidgelineError(
+                f"initializer '{name}' has {int(bad.sum())} {kinds} of {array.size} values",
+                where=where,
+                fix="Train or export the model again.",
+            )
+        self.finite.add(key)
+
+    def _foldable(self, node: Any, inputs: Mapping[str, Value]) -> bool:
+        if node.op_type in _NEVER_FOLDED:
+            return False
+        return all(value.is_constant for value in inputs.values())
+
+    def _fold(
+        self,
+        node: Any,
+        inputs: Mapping[str, Value],
+        types: list[TensorType],
+        opsets: Mapping[str, int],
+        where: str,
+    ) -> None:
+        size_bytes = sum(t.bytes for t in types)
+        if size_bytes > MAX_CONSTANT_BYTES:
+            raise RidgelineError(
+                f"a constant of {size_bytes:,} bytes is above the limit of {MAX_CONSTANT_BYTES:,}",
+                where=where,
+                fix="Export the model without it.",
+            )
+        arrays = {name: v.data for name, v in inputs.items() if v.data is not None}
+        for name, array in evaluate_proto(node, arrays, opsets, where).items():
+            value = _constant(name, array, where)
+            self.values[name] = Value(name, self._typed(name, value.type), value.data)
+
+    def _fold_shape(self, node: Any, where: str) -> None:
+        type = self._input(node.input[0], where).type
+        name = node.output[0]
+        if node.op_type == "Size":
+            self.values[name] = Value.constant(name, np.asarray(type.elements, np.int64))
+            return
+        attrs = attributes(node, where)
+        dims = type.shape[attrs.get("start", 0) : attrs.get("end", len(type.shape))]
+        self.values[name] = Value.constant(name, np.asarray(dims, np.int64))
+
+    def _convert(
+        self,
+        node: Any,
+        inputs: Mapping[str, Value],
+        types: list[TensorType],
+        opsets: Mapping[str, int],
+        where: str,
+    ) -> None:
+        names = [name for name in node.output if name]
+        outputs = tuple(
+            Value(name, self._typed(name, type)) for name, type in zip(names, types, strict=True)
+        )
+        values = tuple(inputs[name] if name else None for name in node.input)
+        if node.op_type == "DequantizeLinear" and not node.domain:
+            values = (self._dequantised(node, values[0], where), *values[1:])
+        elif node.op_type == "QuantizeLinear" and not node.domain and not outputs[0].type.quant:
+            quant_of(node, {}, where)  # raises: its parameters are computed
+        opset = opsets.get("", 1)
+        source = Source(
+            node.op_type,
+            self._unique(node),
+            values,
+            outputs,
+            attributes(node, where),
+            opset,
+            self.where,
+        )
+        convert = TABLE.get(node.op_type) if not node.domain else None
+        made = convert(source) if convert else ()
+        if not made and needs_newer_opset(node, opset):
+            self._convert_newer(node, inputs, types, opset, where)
+            return
+        self.nodes.extend(made or (_host_node(node, source),))
+        self.values.update(zip(names, outputs, strict=True))
+
+    def _convert_newer(
+        self,
+        node: Any,
+        inputs: Mapping[str, Value],
+        types: list[TensorType],
+        opset: int,
+        where: str,
+    ) -> None:
+        graph = in_graph_opset(node, inputs, types, opset, where)
+        for tensor in graph.initializer:
+            if tensor.name not in self.values:
+                self.values[tensor.name] = _constant(tensor.name, to_array(tensor, where), where)
+        for inner in graph.node:
+            if inner.op_type == "Constant":
+                self._read_constant(inner)
+            else:
+                self._read_node(inner, {**self.opsets, "": GRAPH_OPSET})
+
+    def _dequantised(self, node: Any, value: Value | None, where: str) -> Value:
+        """The input of a DequantizeLinear with that node's parameters in its type."""
+        assert value is not None
+        constants = {n: self.values[n].data for n in node.input[1:] if n}
+        quant = quant_of(node, constants, where)
+        type = TensorType(value.type.shape, value.type.dtype, quant)
+        if value.type.quant is not None and value.type.quant.equals(quant):
+            return value
+        if value.data is not None:
+            return Value(value.name, type, value.data)
+        # The same bits are read with other parameters than they were made with.
+        output = Value(f"{node.output[0]}/reread", type)
+        name = f"{_name_of(node)}/reread"
+        self.nodes.append(Node("Identity", name, (value,), (output,), {}, (_name_of(node),)))
+        return output
+
+    def _unique(self, node: Any) -> str:
+        name = _name_of(node)
+        if name in self.node_names:
+            name = f"{name}#{len(self.node_names)}"
+        self.node_names.add(name)
+        return name
+
+
+def _host_node(node: Any, source: Source) -> Node:
+    """The node under its own name; outside of the default domain that is "domain::operator"."""
+    op = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    inputs = source.inputs
+    while inputs and inputs[-1] is None:
+        inputs = inputs[:-1]
+    return source.node(op, inputs, dict(source.attrs))
+
+
+def _name_of(node: Any) -> str:
+    return node.name or next((name for name in node.output if name), node.op_type)
+
+
+def _constant(name: str, array: Array, where: str) -> Value:
+    try:
+        return Value(name, type_of(array), array)
+    except KeyError as error:
+        raise RidgelineError(
+            f"values of type {array.dtype} are not supported", where=where, fix="Export as float32."
+        ) from error
+
+
+def _constant_dtype(key: str) -> Any:
+    if key.startswith("value_float"):
+        return np.float32
+    return np.int64 if key.startswith("value_int") else np.object_
+
+
+def _in_order(graph: Any, where: str) -> list[Any]:
+    """The nodes with every producer before its users; files need not be sorted to run."""
+    made = {name for node in graph.node for name in node.output if name}
+    ready = set[str]()
+    ordered: list[Any] = []
+    pending: Iterable[Any] = list(graph.node)
+    while pending:
+        waiting: list[Any] = []
+        for node in pending:
+            if all(n in ready or n not in made for n in node.input):
+                ordered.append(node)
+                ready.update(node.output)
+            else:
+                waiting.append(node)
+        if len(waiting) == len(list(pending)):
+            raise RidgelineError(
+                f"node '{_name_of(waiting[0])}' is part of a cycle",
+                where=where,
+                fix="The file is damaged: export the model again.",
+            )
+        pending = waiting
+    return ordered

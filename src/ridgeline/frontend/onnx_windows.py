@@ -1,0 +1,72 @@
+"""Windows of convolutions and pools: kernel, strides, dilations and explicit padding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ridgeline.frontend.onnx_source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One entry per spatial dimension; `pads` holds all beginnings, then all ends, as in ONNX."""
+
+    kernel_shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads: tuple[int, ...]
+
+    def spans(self) -> list[int]:
+        """Input elements that one window reaches over, per dimension."""
+        return [(k - 1) * d + 1 for k, d in zip(self.kernel_shape, self.dilations, strict=True)]
+
+
+def read_window(source: Source, kernel_shape: tuple[int, ...]) -> Window:
+    """The window of a Conv or pool, with auto_pad turned into numbers (ONNX Conv, "auto_pad")."""
+    rank = len(kernel_shape)
+    strides = tuple(source.attrs.get("strides") or [1] * rank)
+    dilations = tuple(source.attrs.get("dilations") or [1] * rank)
+    pads = tuple(source.attrs.get("pads") or [0] * 2 * rank)
+    mode = source.attrs.get("auto_pad", "NOTSET")
+    window = Window(kernel_shape, strides, dilations, pads)
+    if not (len(strides) == len(dilations) == rank and len(pads) == 2 * rank):
+        raise source.error(
+            f"kernel {list(kernel_shape)}, strides {list(strides)}, dilations {list(dilations)} "
+            f"and pads {list(pads)} do not fit together"
+        )
+    if mode in ("NOTSET", ""):
+        return window
+    spatial = source.input(0).type.shape[2:]
+    return Window(kernel_shape, strides, dilations, _auto_pads(window, spatial, mode))
+
+
+def _auto_pads(window: Window, spatial: tuple[int, ...], mode: str) -> tuple[int, ...]:
+    if mode == "VALID":
+        return (0,) * (2 * len(spatial))
+    begins: list[int] = []
+    ends: list[int] = []
+    for size, stride, span in zip(spatial, window.strides, window.spans(), strict=True):
+        total = max((-(-size // stride) - 1) * stride + span - size, 0)
+        small, large = total // 2, total - total // 2
+        begins.append(small if mode == "SAME_UPPER" else large)
+        ends.append(large if mode == "SAME_UPPER" else small)
+    return (*begins, *ends)
+
+
+def with_ceil_mode(source: Source, window: Window) -> Window:
+    """The same window with end padding that makes the rounded-down size equal the file's.
+
+    `ceil_mode` adds a last window that reaches past the padded end; its size is taken from the
+    inferred output shape.
+    """
+    if not source.attrs.get("ceil_mode"):
+        return window
+    rank = len(window.kernel_shape)
+    sizes, outputs = source.input(0).type.shape[2:], source.outputs[0].type.shape[2:]
+    ends: list[int] = []
+    for axis in range(rank):
+        reach = (outputs[axis] - 1) * window.strides[axis] + window.spans()[axis]
+        needed = reach - sizes[axis] - window.pads[axis]
+        ends.append(max(window.pads[rank + axis], needed))
+    pads = window.pads[:rank] + tuple(ends)
+    return Window(window.kernel_shape, window.strides, window.dilations, pads)

@@ -1,0 +1,58 @@
+"""Which passes run in which order: one named line each, every stage dumpable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ridgeline.frontend.evaluate import evaluate_constant
+from ridgeline.ir import Graph
+from ridgeline.passes.absorb_qdq import absorb_qdq
+from ridgeline.passes.dead import remove_dead
+from ridgeline.passes.fold import fold
+from ridgeline.passes.fuse import fuse
+
+Pass = Callable[[Graph], Graph]
+Dump = Callable[[str, Graph], None]
+
+
+def _fold(graph: Graph) -> Graph:
+    return fold(graph, evaluate_constant)
+
+
+FLOAT_PASSES: tuple[tuple[str, Pass], ...] = (
+    ("fold", _fold),
+    ("fuse", fuse),
+    ("dead", remove_dead),
+)
+
+# Fusing first brings an activation's Clip into the operator that absorb_qdq then quantises; the
+# second fold computes moves of quantised weights.
+QDQ_PASSES: tuple[tuple[str, Pass], ...] = (
+    ("fold", _fold),
+    ("fuse", fuse),
+    ("absorb_qdq", absorb_qdq),
+    ("fold_quantised", _fold),
+    ("dead", remove_dead),
+)
+
+
+def run_passes(
+    graph: Graph, passes: tuple[tuple[str, Pass], ...], dump: Dump | None = None
+) -> Graph:
+    """The graph after every pass; `dump(name, graph)` is called after each."""
+    for name, apply in passes:
+        graph = apply(graph)
+        if dump is not None:
+            dump(name, graph)
+    return graph
+
+
+def is_quantised(graph: Graph) -> bool:
+    """Whether the graph came from a quantised file: some value that it computes is quantised."""
+    values = [*graph.inputs, *(v for n in graph.nodes for v in n.outputs)]
+    return any(v.type.quant is not None for v in values)
+
+
+def prepare(graph: Graph, dump: Dump | None = None) -> Graph:
+    """The passes that suit a graph as it was read: QDQ_PASSES for a quantised one."""
+    return run_passes(graph, QDQ_PASSES if is_quantised(graph) else FLOAT_PASSES, dump)
