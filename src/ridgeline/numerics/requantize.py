@@ -123,11 +123,11 @@ def _requantize_fixed_point(
     if np.any(scale >= 2.0**30):
         raise ValueError(f"mode 'fixed-point-31' takes scales below 2^30, got {scale.max()}")
     significand, exponent = significand_and_exponent(scale)
-    multiplier = significand << 7
-    shift = np.minimum(7 - exponent, 62)
-    zero = np.asarray(zero_point, np.int64)
-    halved = value * multiplier  # below 2^62, so that adding the half of 2^62 cannot overflow
-    return saturate(shift_right_half_up(halved, shift) + zero, low, high)
+    product = value * (significand << 7)
+    shift = 7 - exponent
+    # The product is below 2^62: more than 62 places leave less than half a step.
+    rounded = np.where(shift > 62, 0, shift_right_half_up(product, np.minimum(shift, 62)))
+    return saturate(rounded + np.asarray(zero_point, np.int64), low, high)
 
 
 MODES: dict[str, Callable[[npt.NDArray[Any], FloatArray, npt.ArrayLike, int, int], IntArray]] = {

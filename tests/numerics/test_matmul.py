@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ridgeline.numerics.matmul import bf16_matmul_ordered, integer_matmul
+from ridgeline.numerics.rounding import wrap
+
+
+@pytest.mark.parametrize("k", [1, 7, 513, 514, 515, 1024, 1025, 5000])
+@pytest.mark.parametrize(("a_low", "a_high", "b_low", "b_high"), [
+    (-128, 127, -128, 127), (-255, 255, -128, 127), (0, 255, 0, 255), (-255, 255, -255, 255),
+    (-32768, 32767, -128, 127), (-65535, 65535, -255, 255), (-32768, 32767, -32768, 32767),
+])  # fmt: skip
+def test_random_and_extreme_operands_are_exact(k, a_low, a_high, b_low, b_high):
+    rng = np.random.default_rng(k)
+    a = rng.integers(a_low, a_high + 1, (3, k))
+    b = rng.integers(b_low, b_high + 1, (k, 4))
+    a[1], b[:, 1] = a_high, b_high
+    a[2], b[:, 2] = a_low, b_low
+    expected = a @ b
+    got = integer_matmul(a.astype(np.int32), b.astype(np.int32), 48)
+    np.testing.assert_array_equal(got, wrap(expected, 48))
+    narrow = integer_matmul(a, b, 32)
+    assert narrow.dtype == np.int32
+    np.testing.assert_array_equal(narrow, wrap(expected, 32))
+
+
+@given(st.integers(0, 2**32), st.integers(8, 48), st.integers(1, 40))
+def test_wraps_to_the_accumulators_width(seed, bits, k):
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(-32768, 32768, (2, k)), rng.integers(-128, 128, (k, 3))
+    np.testing.assert_array_equal(integer_matmul(a, b, bits), wrap(a @ b, bits))
+
+
+def test_batches_and_empty_operands():
+    a = np.ones((2, 3, 4, 0), np.int8)
+    assert integer_matmul(a, np.ones((0, 5), np.int8)).shape == (2, 3, 4, 5)
+    assert not integer_matmul(a, np.ones((0, 5), np.int8)).any()
+
+
+def test_too_wide_operands():
+    wide = np.full((1, 1), 1 << 40)
+    with pytest.raises(ValueError, match="do not fit float64's 2\\^53"):
+        integer_matmul(wide, wide)
+
+
+def one_by_one(a, b, accumulator):
+    """bf16_matmul_ordered as loops over scalars."""
+    smallest = np.float32(2.0**-126)
+
+    def flush(value):
+        return value if abs(value) >= smallest else np.copysign(np.float32(0), value)
+
+    total = accumulator.copy()
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            for index in range(a.shape[1]):
+                product = flush(flush(np.float32(a[i, index])) * flush(np.float32(b[index, j])))
+                total[i, j] = flush(total[i, j] + product)
+    return total
+
+
+@pytest.mark.parametrize("exponents", [(-3, 3), (-70, -50), (-130, 20)])
+def test_bf16_in_order(exponents):
+    rng = np.random.default_rng(4)
+
+    def operand(shape):
+        return (rng.normal(size=shape) * np.exp2(rng.integers(*exponents, shape))).astype(
+            ml_dtypes.bfloat16
+        )
+
+    a, b = operand((4, 33)), operand((33, 5))
+    start = rng.normal(size=(4, 5)).astype(np.float32) * np.float32(2.0 ** exponents[0])
+    with np.errstate(under="ignore"):
+        expected = one_by_one(a, b, start)
+    got = bf16_matmul_ordered(a, b, start)
+    np.testing.assert_array_equal(got.view(np.int32), expected.view(np.int32))
+    halves = bf16_matmul_ordered(a[:, 16:], b[16:], bf16_matmul_ordered(a[:, :16], b[:16], start))
+    np.testing.assert_array_equal(halves.view(np.int32), expected.view(np.int32))
+
+
+def test_bf16_order_matters():
+    a = np.asarray([[1, 2.0**-24, 2.0**-24]], ml_dtypes.bfloat16)
+    ones = np.ones((3, 1), ml_dtypes.bfloat16)
+    assert bf16_matmul_ordered(a, ones) == 1
+    assert bf16_matmul_ordered(a[:, ::-1], ones) > 1
