@@ -84,8 +84,8 @@ def _matmul(source: Source) -> Nodes:
         a = _reshaped(source, a, (1, *a.type.shape), "a", nodes)
     if len(b.type.shape) == 1:
         b = _reshaped(source, b, (*b.type.shape, 1), "b", nodes)
-    left, right = a.type.shape, b.type.shape
-    shape = (*np.broadcast_shapes(left[:-2], right[:-2]), left[-2], right[-1])
+    left, right = list(a.type.shape), list(b.type.shape)
+    shape = (*np.broadcast_shapes(tuple(left[:-2]), tuple(right[:-2])), left[-2], right[-1])
     product = source.intermediate("product", shape, source.outputs[0])
     nodes.append(source.node("MatMul", (a, b), {}, (product,), "product"))
     return (*nodes, _reshape_to_output(source, product))

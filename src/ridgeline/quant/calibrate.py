@@ -1,0 +1,103 @@
+"""The float graph run on samples, batch by batch, while observers watch its activations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgeline.errors import RidgelineError, did_you_mean
+from ridgeline.frontend.graph_runner import GraphRunner
+from ridgeline.ir import Graph, Value
+from ridgeline.quant.observers import create_observer
+from ridgeline.quant.recipe import Recipe
+
+Array = npt.NDArray[Any]
+Range = tuple[float, float]
+
+
+def calibrate(
+    graph: Graph, samples: Mapping[str, Array], values: Sequence[Value], recipe: Recipe
+) -> dict[int, Range]:
+    """The observed range of each of `values`, by id(value).
+
+    `samples` holds, by input name, arrays of [samples, ...]: the graph's shape with any first
+    dimension. One batch of activations is in memory at a time. Raises RidgelineError for samples
+    that do not fit.
+    """
+    observers = [create_observer(recipe) for _ in values]
+    runner = GraphRunner(graph, values)
+    for batch in sample_batches(graph, samples):
+        for observer, array in zip(observers, runner.run(batch), strict=True):
+            observer.observe(array)
+    ranges = {id(v): o.range() for v, o in zip(values, observers, strict=True)}
+    for value in values:
+        if not np.all(np.isfinite(ranges[id(value)])):
+            raise RidgelineError(
+                f"'{value.name}' becomes infinite or NaN on the calibration samples",
+                where=f"graph '{graph.name}'",
+                fix="Check that the samples are preprocessed as the model expects.",
+            )
+    return ranges
+
+
+def sample_batches(graph: Graph, samples: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
+    """The samples in batches of the graph's own shape, checked first.
+
+    The last batch is filled with samples from before it, so that no made-up value is observed.
+    """
+    checked = {v.name: _checked(v, samples) for v in graph.inputs}
+    counts = {name: len(array) for name, array in checked.items() if array.ndim}
+    count = max(counts.values(), default=1)
+    for name, length in counts.items():
+        if length != count:
+            longest = next(n for n, c in counts.items() if c == count)
+            raise RidgelineError(
+                f"'{name}' has {length} samples, but '{longest}' has {count}",
+                where="calibration samples",
+                fix="Give every input the same number of samples.",
+            )
+    batch = next((v.type.shape[0] for v in graph.inputs if v.type.shape), 1)
+    for start in range(0, count, batch):
+        indices = np.arange(start, start + batch)
+        if start + batch > count:
+            indices = np.arange(count - batch, count) % count
+        yield {n: array[indices] if array.ndim else array for n, array in checked.items()}
+
+
+def _checked(value: Value, samples: Mapping[str, Array]) -> Array:
+    """The samples of one input, fit to be fed."""
+    where = f"calibration samples, input '{value.name}'"
+    expected = f"{value.type.dtype}[samples, {', '.join(map(str, value.type.shape[1:]))}]"
+    if value.name not in samples:
+        raise RidgelineError(
+            f"the samples lack it; it takes {expected}",
+            where=where,
+            fix=did_you_mean(value.name, samples) if samples else "Give an array by that name.",
+        )
+    array = np.asarray(samples[value.name])
+    shape = value.type.shape
+    if array.dtype != value.type.dtype.numpy:
+        raise RidgelineError(
+            f"the samples are {array.dtype}, but it takes {expected}",
+            where=where,
+            fix=f"Convert them with .astype('{value.type.dtype.numpy}').",
+        )
+    if array.ndim != len(shape) or array.shape[1:] != shape[1:]:
+        raise RidgelineError(
+            f"the samples have the shape {list(array.shape)}, but it takes {expected}",
+            where=where,
+            fix="Reshape them, or read the model with another --shape.",
+        )
+    if array.size == 0:
+        raise RidgelineError("there are no samples", where=where, fix="Give at least one.")
+    if value.type.dtype.is_float and not np.all(np.isfinite(array)):
+        bad = int((~np.isfinite(array)).sum())
+        raise RidgelineError(
+            f"{bad} of {array.size} values are NaN or infinite",
+            where=where,
+            fix="Remove or repair those samples.",
+        )
+    return array

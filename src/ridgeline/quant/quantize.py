@@ -1,0 +1,135 @@
+"""A float graph into a quantised one: calibrated activations, integer weights, float borders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from ridgeline.errors import RidgelineError
+from ridgeline.ir import Graph, Node, Quant, TensorType, Value
+from ridgeline.passes.pipeline import FLOAT_PASSES, is_quantised, run_passes
+from ridgeline.quant.calibrate import calibrate
+from ridgeline.quant.parameters import activation_quant, quantize_constant, quantize_layer
+from ridgeline.quant.recipe import Recipe
+from ridgeline.quant.select import KEEPING, PRODUCTS, Sharing, activations, select_nodes
+
+Array = npt.NDArray[Any]
+
+QUANTIZED_SUFFIX = "_quantized"
+
+
+def quantize(graph: Graph, samples: Mapping[str, Array], recipe: Recipe | None = None) -> Graph:
+    """Quantise a float graph as `recipe` (by default `Recipe()`) says.
+
+    `samples` holds, by input name, arrays of [samples, ...]. The graph is folded and fused first.
+    Inputs and outputs stay float: QuantizeLinear and DequantizeLinear stand at the borders, and
+    around operators that stay float. Raises RidgelineError for samples that do not fit, and for a
+    graph that is quantised already.
+    """
+    chosen_recipe = recipe or Recipe()
+    if is_quantised(graph):
+        raise RidgelineError(
+            "the model is quantised already",
+            where=f"graph '{graph.name}'",
+            fix="Run it as it is, or quantise the float model.",
+        )
+    fused = run_passes(graph, FLOAT_PASSES)
+    nodes = select_nodes(fused, chosen_recipe.keep_float)
+    ranges = calibrate(fused, samples, _observed(nodes), chosen_recipe)
+    return _Quantizer(fused, nodes, Sharing(nodes, ranges), chosen_recipe).graph()
+
+
+def _observed(nodes: Sequence[Node]) -> list[Value]:
+    """The values whose range decides a quantisation: all but what only keeps its input's."""
+    kept = {id(n.output) for n in nodes if n.op in KEEPING and not n.input(0).is_constant}
+    values = {id(v): v for n in nodes for v in activations(n)}
+    return [v for key, v in values.items() if key not in kept]
+
+
+class _Quantizer:
+    """The state of one rewriting: the stored counterpart of each real value."""
+
+    def __init__(
+        self, graph: Graph, nodes: Sequence[Node], sharing: Sharing, recipe: Recipe
+    ) -> None:
+        self._graph = graph
+        self._chosen = {id(n) for n in nodes}
+        self._sharing = sharing
+        self._recipe = recipe
+        self._wanted = {id(v) for n in nodes for v in activations(n)}
+        self._real = {id(v) for v in graph.outputs}
+        for node in graph.nodes:
+            if id(node) not in self._chosen:
+                self._real.update(id(v) for v in node.inputs if v is not None)
+        self._stored: dict[int, Value] = {}
+        self._quants: dict[int, Quant] = {}
+        self._made: list[Node] = []
+
+    def graph(self) -> Graph:
+        for value in self._graph.inputs:
+            self._quantize_real(value)
+        for node in self._graph.nodes:
+            if id(node) in self._chosen:
+                self._quantize_node(node)
+            else:
+                self._made.append(node)
+                for value in node.outputs:
+                    self._quantize_real(value)
+        g = self._graph
+        return Graph(g.name, g.inputs, g.outputs, tuple(self._made), g.opset).check()
+
+    def _counterpart(self, value: Value) -> Value:
+        """The stored value of a real one, made once."""
+        if id(value) not in self._stored:
+            dtype = self._recipe.activation_format
+            type = TensorType(value.type.shape, dtype, self._quant(value))
+            self._stored[id(value)] = Value(f"{value.name}{QUANTIZED_SUFFIX}", type)
+        return self._stored[id(value)]
+
+    def _quant(self, value: Value) -> Quant:
+        root = self._sharing.root(value)
+        if root not in self._quants:
+            found = self._sharing.of(value)
+            dtype = self._recipe.activation_format
+            self._quants[root] = activation_quant(found.low, found.high, dtype, found.clips)
+        return self._quants[root]
+
+    def _quantize_real(self, value: Value) -> None:
+        """QuantizeLinear after a float value that a quantised node reads."""
+        if id(value) in self._wanted:
+            stored = self._counterpart(value)
+            self._made.append(Node("QuantizeLinear", f"{value.name}/quantize", (value,), (stored,)))
+
+    def _quantize_node(self, node: Node) -> None:
+        """The node on integers; a DequantizeLinear where something reads its real result."""
+        stored = self._counterpart(node.output)
+        inputs = self._product(node) if node.op in PRODUCTS else self._operands(node.inputs)
+        self._made.append(Node(node.op, node.name, inputs, (stored,), node.attrs, node.origin))
+        if id(node.output) in self._real:
+            name = f"{node.output.name}/dequantize"
+            self._made.append(Node("DequantizeLinear", name, (stored,), (node.output,)))
+
+    def _operands(self, values: Sequence[Value | None]) -> tuple[Value, ...]:
+        return tuple(self._operand(v) for v in values if v is not None)
+
+    def _operand(self, value: Value) -> Value:
+        if not value.is_constant:
+            return self._counterpart(value)
+        if id(value) not in self._stored:
+            constant = quantize_constant(value, self._recipe.activation_format)
+            self._stored[id(value)] = constant
+        return self._stored[id(value)]
+
+    def _product(self, node: Node) -> tuple[Value, ...]:
+        x, weights, bias = self._operand(node.input(0)), node.input(1), node.optional(2)
+        if not weights.is_constant:
+            return (x, self._operand(weights))
+        assert x.type.quant is not None
+        axis = 0 if node.op == "Conv" else len(weights.type.shape) - 1
+        per_channel = self._recipe.per_channel and (node.op == "Conv" or axis == 1)
+        layer = quantize_layer(
+            weights, bias, x.type.quant, axis if per_channel else None, self._recipe.weight_format
+        )
+        return (x, layer.weights) if layer.bias is None else (x, layer.weights, layer.bias)
