@@ -21,7 +21,14 @@ from numeric_cases import (
     pool,
     single,
 )
-from single_node import activation, constant, differences, node_of
+from single_node import (
+    activation,
+    constant,
+    differences,
+    meaning,
+    node_of,
+    run_onnx_runtime,
+)
 
 pytestmark = pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64"), reason="ONNX Runtime's x86 bits"
@@ -66,6 +73,40 @@ def test_binary_broadcast(shapes, op, dtype):
         assert_equal(binary(op, shapes, (dtype, dtype, dtype), seed), f"QLinear{op}")
 
 
+# Scales and zero points for which thousands of the 65,536 pairs change with the order of the
+# operands, or with a multiplication and an addition in place of a fused multiply-add.
+SENSITIVE = [
+    ((0.2, 0.05, 0.3), (33, 117, 32)),
+    ((0.35, 0.2, 0.3), (118, 156, 73)),
+    ((0.05, 0.9, 0.3), (235, 126, 74)),
+    ((0.6, 0.15, 0.9), (181, 146, 59)),
+    ((0.025, 0.05, 0.15), (248, 7, 171)),
+    ((0.2, 0.9, 0.6), (67, 95, 212)),
+]
+EVERY = np.arange(256)
+PAIRS = {
+    "same": (np.repeat(EVERY, 256).reshape(256, 256), np.tile(EVERY, (256, 1))),
+    "first repeated": (EVERY.reshape(256, 1), EVERY.reshape(1, 256)),
+    "second repeated": (EVERY.reshape(1, 256), EVERY.reshape(256, 1)),
+}
+
+
+@pytest.mark.parametrize("pairs", PAIRS)
+@pytest.mark.parametrize("dtype", FORMATS_8)
+@pytest.mark.parametrize("op", ["Add", "Mul"])
+def test_every_pair_of_stored_integers(op, dtype, pairs):
+    low = 0 if dtype == "uint8" else -128
+    stored = [(a + low).astype(dtype) for a in PAIRS[pairs]]
+    for scales, zeros in SENSITIVE:
+        inputs = [
+            activation(f"x{i}", stored[i].shape, dtype, scales[i], zeros[i] + low) for i in (0, 1)
+        ]
+        node = node_of(op, inputs, (dtype, scales[2], zeros[2] + low))
+        theirs, operators = run_onnx_runtime(node, stored)
+        assert f"QLinear{op}" in operators
+        np.testing.assert_array_equal(meaning(node, stored), theirs)
+
+
 @pytest.mark.parametrize("op", ["Add", "Mul"])
 def test_binary_with_a_uint8_constant(op):
     rng = np.random.default_rng(2)
@@ -82,6 +123,17 @@ def test_pooling(name, window, dtype):
     fused = op if op == "MaxPool" else f"QLinear{op}"
     for seed in SEEDS:
         assert_equal(pool(op, window, dtype, seed, **attrs), fused)
+
+
+@pytest.mark.parametrize("dtype", FORMATS_8)
+def test_average_of_the_whole_image_on_ties(dtype):
+    """Its integer sums and a window's float32 sums part company where averages are ties."""
+    for source, target in ((0.3, 0.2), (0.15, 0.2), (0.05, 0.1), (0.025, 0.05)):
+        for pads in ([0, 0, 0, 0], [0, 0, 1, 0]):
+            x = activation("x", (4, 64, 3, 3), dtype, source, 7)
+            attrs = {"kernel_shape": [3, 3], "pads": pads, "count_include_pad": 1}
+            node = node_of("AveragePool", [x], (dtype, target, 20), attrs)
+            assert_equal(node, "QLinearAveragePool")
 
 
 @pytest.mark.parametrize("dtype", FORMATS_8)
