@@ -5,7 +5,9 @@ Everything emitted, fuzzed or loaded from a file passes here before it runs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -155,7 +157,7 @@ class _SegmentCheck:
 
 def operand_faults(instruction: Instruction, machine: Machine) -> list[str]:
     """Operands outside what the machine has."""
-    checks = {
+    checks: dict[type[Instruction], Callable[[Any, Machine], list[str]]] = {
         Load: _transfer_faults,
         Store: _transfer_faults,
         LoadWeights: _weights_faults,
@@ -193,6 +195,7 @@ def _weights_faults(one: Instruction, machine: Machine) -> list[str]:
         texts.append(f"a {one.k} x {one.n} tile does not fit {array.rows} x {array.cols}")
     if one.slot >= array.weight_slots:
         texts.append(f"slot {one.slot} of {array.weight_slots}")
+    texts += _zero_point_fault(one.zero_point, *((-128, 127) if one.signed else (0, 255)))
     if one.from_buffer:
         texts += _lane_fault(one.lane, one.k if one.transposed else one.n, machine)
     return texts
@@ -216,11 +219,20 @@ def _format_fault(code: int, machine: Machine) -> list[str]:
     return []
 
 
+def _zero_point_fault(zero_point: int, low: int, high: int) -> list[str]:
+    """Operands are 9 bits wide after the zero point, which holds only for one of their format."""
+    if low <= zero_point <= high:
+        return []
+    return [f"zero point {zero_point} is not of its element's format, {low} to {high}"]
+
+
 def _matmul_faults(one: Instruction, machine: Machine) -> list[str]:
     assert isinstance(one, MatMul)
     array = machine.array
     texts = _lane_fault(one.lane, one.k, machine) + _counts_fault(one.counts)
     texts += _format_fault(one.format, machine)
+    if one.format != INT16:
+        texts += _zero_point_fault(one.zero_point, *((-128, 127) if one.format else (0, 255)))
     if not (0 < one.k <= array.rows and 0 < one.n <= array.cols):
         texts.append(f"a {one.k} x {one.n} tile does not fit {array.rows} x {array.cols}")
     if one.lane % array.rows:

@@ -265,15 +265,14 @@ class LoadParams(Instruction):
         state.scale[self.slot, : self.count] = words[:, 4:].copy().view("<f4")[:, 0]
 
     def timing(self, machine: Machine) -> Timing:
-        """issue = port cycles of the records, burst_bytes / 8 of them a cycle at most."""
-        port = port_cycles(
-            machine,
-            self.device_address,
-            PARAMETER_BYTES,
-            (self.count,),
-            (PARAMETER_BYTES,),
-            machine.device_memory.burst_bytes // PARAMETER_BYTES,
-        )
+        """issue = port cycles of whole groups of records: as many as a line is wide, at least one.
+
+        The bus behind the port is as wide as a line, so hardware takes one group a cycle at most.
+        """
+        records = max(machine.unified_buffer.line_bytes // PARAMETER_BYTES, 1)
+        group = records * PARAMETER_BYTES
+        groups = -(-self.count // records)
+        port = port_cycles(machine, self.device_address, group, (groups,), (group,))
         return Timing(port, machine.device_memory.latency_cycles + LATENCIES.weights, port)
 
     def accesses(self, machine: Machine) -> Accesses:

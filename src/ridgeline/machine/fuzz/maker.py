@@ -1,0 +1,382 @@
+"""Draws one instruction of each kind with operands that the machine and the program allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ridgeline.machine.check import bank_mask
+from ridgeline.machine.dataflow import DATAFLOW_RULES
+from ridgeline.machine.description import Machine
+from ridgeline.machine.fuzz.assembly import DATA_START, HOST_BYTES, PARAMETER_RECORDS
+from ridgeline.machine.fuzz.draw import Draw, WindowWalk
+from ridgeline.machine.instructions import (
+    INSTRUCTIONS,
+    Elementwise,
+    HostRead,
+    HostWrite,
+    Instruction,
+    Load,
+    LoadParams,
+    LoadWeights,
+    MatMul,
+    Requant,
+    Space,
+    Store,
+    Unit,
+    WindowReduce,
+)
+from ridgeline.machine.instructions.array import INT8, INT16, UINT8
+from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
+from ridgeline.machine.instructions.vector import (
+    DEPTHWISE,
+    ELEMENTWISE_OPERATIONS,
+    FLOAT_AVERAGE,
+    RESCALE,
+    WINDOW_OPERATIONS,
+)
+
+ALL_KINDS: frozenset[type[Instruction]] = frozenset(INSTRUCTIONS.values())
+
+# How often each kind is drawn, relative to the others.
+_SHARES: dict[type[Instruction], int] = {
+    HostRead: 2,
+    HostWrite: 2,
+    Load: 5,
+    Store: 5,
+    LoadWeights: 6,
+    LoadParams: 3,
+    MatMul: 12,
+    Requant: 8,
+    Elementwise: 4,
+    WindowReduce: 5,
+}
+
+_FULL_RANGE = {UINT8: (0, 255), INT8: (-128, 127), INT16: (-32768, 32767)}
+
+
+class Maker:
+    """Draws instructions one by one, keeping what the next must fit to."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        draw: Draw,
+        kinds: frozenset[type[Instruction]],
+        weights_from_device_only: bool,
+    ) -> None:
+        self.machine = machine
+        self.draw = draw
+        self.weights_from_device_only = weights_from_device_only
+        self.line_bytes = machine.unified_buffer.line_bytes
+        self.data_start = DATA_START
+        self.device_bytes = self.data_start + max(4096, 4 * self.line_bytes * machine.array.rows)
+        self.instructions: list[Instruction] = []
+        self.issued = [0] * len(Unit)
+        self.previous: MatMul | None = None
+        self.formats = [UINT8, INT8]
+        if "int16" in machine.array.macs_per_pe_per_cycle:
+            self.formats.append(INT16)
+        makers: dict[type[Instruction], Callable[[], Instruction]] = {
+            HostRead: self._host_read,
+            HostWrite: self._host_write,
+            Load: self._load,
+            Store: self._store,
+            LoadWeights: self._load_weights,
+            LoadParams: self._load_params,
+            MatMul: self._matmul,
+            Requant: self._requant,
+            Elementwise: self._elementwise,
+            WindowReduce: self._window_reduce,
+        }
+        self.elementwise = [
+            i for i, name in enumerate(ELEMENTWISE_OPERATIONS) if name in machine.vector.operations
+        ]
+        self.reductions = [
+            i for i, name in enumerate(WINDOW_OPERATIONS) if name in machine.vector.operations
+        ]
+        able: dict[type[Instruction], bool] = {
+            Elementwise: bool(self.elementwise),
+            WindowReduce: bool(self.reductions),
+        }
+        chosen = [kind for kind in makers if kind in kinds and able.get(kind, True)]
+        self.makers = [makers[kind] for kind in chosen]
+        shares = np.asarray([_SHARES[kind] for kind in chosen], np.float64)
+        self.shares = shares / shares.sum()
+
+    def add(self) -> None:
+        """Draw one more instruction, with its banks and perhaps waits that nothing needs."""
+        one = self.makers[self.draw.weighted(self.shares)]()
+        one = replace(self._with_banks(one), waits=self._random_waits())
+        self.instructions.append(one)
+        self.issued[one.unit] += 1
+        if isinstance(one, MatMul):
+            self.previous = one
+
+    def _random_waits(self) -> tuple[int, int, int, int, int, int]:
+        waits = [0] * len(Unit)
+        if self.draw.chance(0.15):
+            unit = self.draw.between(0, len(Unit) - 1)
+            if self.issued[unit]:
+                waits[unit] = self.draw.between(max(1, self.issued[unit] - 2), self.issued[unit])
+        link, load, store, weights, array, vector = waits
+        return (link, load, store, weights, array, vector)
+
+    def _with_banks(self, one: Instruction) -> Instruction:
+        accesses = one.accesses(self.machine)
+        read = bank_mask(accesses.reads.get(Space.BUFFER), self.machine)
+        written = bank_mask(accesses.writes.get(Space.BUFFER), self.machine)
+        extra = 0
+        if self.draw.chance(0.1):
+            extra = 1 << self.draw.between(0, self.machine.unified_buffer.banks - 1)
+        if isinstance(one, (Elementwise, WindowReduce)):
+            return replace(one, in_banks=read | extra, out_banks=written)
+        if isinstance(one, Requant):
+            return replace(one, out_banks=written | extra)
+        if isinstance(one, (Load, Store, MatMul)):
+            return replace(one, banks=read | written | extra)
+        if isinstance(one, LoadWeights) and one.from_buffer:
+            return replace(one, banks=read | extra)
+        return one
+
+    # Link, load, store and weights units.
+
+    def _link_operands(self) -> dict[str, Any]:
+        length = self.draw.between(1, 200)
+        return {
+            "host_address": self.draw.between(0, HOST_BYTES - length),
+            "device_address": self.draw.between(self.data_start, self.device_bytes - length),
+            "length_bytes": length,
+        }
+
+    def _host_read(self) -> Instruction:
+        return HostRead(**self._link_operands())
+
+    def _host_write(self) -> Instruction:
+        return HostWrite(**self._link_operands())
+
+    def _transfer_operands(self) -> dict[str, Any]:
+        draw = self.draw
+        width = self.line_bytes if draw.chance(0.5) else draw.between(1, self.line_bytes)
+        device = draw.walk(self.data_start, self.device_bytes - width + 1, draw.byte_strides(width))
+        lines = draw.walk(0, self.machine.unified_buffer.lines, draw.line_strides(1), device.counts)
+        names = ("count", "device_stride", "line_stride")
+        levels = zip(device.counts, device.strides, lines.strides, strict=True)
+        return {
+            "device_address": device.start,
+            "line": lines.start,
+            "lane": draw.between(0, self.line_bytes - width),
+            "element_bytes": width,
+            **{
+                f"{name}_{level}": value
+                for level, values in enumerate(levels)
+                for name, value in zip(names, values, strict=True)
+            },
+        }
+
+    def _load(self) -> Instruction:
+        return Load(**self._transfer_operands())
+
+    def _store(self) -> Instruction:
+        return Store(**self._transfer_operands())
+
+    def _load_weights(self) -> Instruction:
+        draw, array = self.draw, self.machine.array
+        k, n = self._depth(), self._width()
+        free = not self.weights_from_device_only
+        transposed = int(free and draw.chance(0.25))
+        from_buffer = int(free and draw.chance(0.25))
+        rows, width = (n, k) if transposed else (k, n)
+        if from_buffer:
+            stride = draw.choice((1, 1, 2, 0, -1))
+            walk = draw.walk(0, self.machine.unified_buffer.lines, (stride, 0, 0), (rows, 1, 1))
+        else:
+            stride = draw.choice((width, width, array.cols, width + 3, 0, -width, 1))
+            high = self.device_bytes - width + 1
+            walk = draw.walk(self.data_start, high, (stride, 0, 0), (rows, 1, 1))
+        signed = draw.between(0, 1)
+        return LoadWeights(
+            slot=draw.between(0, array.weight_slots - 1),
+            from_buffer=from_buffer,
+            address=walk.start,
+            lane=draw.between(0, self.line_bytes - width) if from_buffer else 0,
+            row_stride=walk.strides[0],
+            k=k if transposed else walk.counts[0],
+            n=walk.counts[0] if transposed else n,
+            transposed=transposed,
+            signed=signed,
+            zero_point=self._zero_point(INT8 if signed else UINT8),
+        )
+
+    def _load_params(self) -> Instruction:
+        count = self.draw.between(1, min(self.line_bytes, PARAMETER_RECORDS))
+        if self.draw.chance(0.5):
+            count = min(self.line_bytes, PARAMETER_RECORDS)
+        record = self.draw.between(0, PARAMETER_RECORDS - count)
+        return LoadParams(
+            slot=self.draw.between(0, self.machine.vector.parameter_slots - 1),
+            device_address=record * PARAMETER_BYTES,
+            count=count,
+        )
+
+    # Array unit.
+
+    def _depth(self) -> int:
+        rows = self.machine.array.rows
+        return rows if self.draw.chance(0.5) else self.draw.between(1, rows)
+
+    def _width(self) -> int:
+        cols = self.machine.array.cols
+        return cols if self.draw.chance(0.5) else self.draw.between(1, cols)
+
+    def _zero_point(self, code: int) -> int:
+        low, high = (-256, 255) if code == INT16 else _FULL_RANGE[code]
+        return 0 if self.draw.chance(0.3) else self.draw.between(low, high)
+
+    def _window(self, code: int, most: int) -> WindowWalk:
+        lines = self.machine.unified_buffer.lines
+        return self.draw.window(lines, 2 if code == INT16 else 1, most)
+
+    def _matmul(self) -> Instruction:
+        draw, array = self.draw, self.machine.array
+        code = draw.choice(self.formats)
+        previous = self.previous
+        most = min(DATAFLOW_RULES[array.dataflow].most_m(array), 40)
+        k, slot = self._depth(), draw.between(0, array.weight_slots - 1)
+        keep = previous is not None and draw.chance(0.3)
+        if keep and previous is not None:
+            k, slot = previous.k, previous.slot
+        window = self._window(code, most)
+        stays = array.dataflow == "output-stationary"
+        follows = stays and previous is not None and not previous.last
+        if follows and previous is not None:
+            window = draw.plain_window(self.machine.unified_buffer.lines, code == INT16, previous.m)
+        entry = draw.between(0, min(array.accumulator_entries - window.m, 48))
+        accumulate = int(draw.chance(0.5))
+        if previous is not None and previous.entry + window.m <= array.accumulator_entries:
+            entry = previous.entry if follows or draw.chance(0.5) else entry
+        return MatMul(
+            **window.operands(),
+            format=code,
+            zero_point=self._zero_point(code),
+            lane=array.rows * draw.between(0, self.line_bytes // array.rows - 1),
+            k=k,
+            n=self._width(),
+            slot=slot,
+            keep_weights=int(keep),
+            entry=entry,
+            accumulate=int(follows) if stays else accumulate,
+            last=int(draw.chance(0.6)) if stays else 1,
+        )
+
+    # Vector unit.
+
+    def _output(self, counts: tuple[int, int, int], most_channels: int) -> dict[str, Any]:
+        draw = self.draw
+        code = draw.choice(self.formats)
+        height = 2 if code == INT16 else 1
+        lines = self.machine.unified_buffer.lines - (height - 1)
+        walk = draw.walk(0, lines, draw.line_strides(height), counts, height=height)
+        channels = most_channels if draw.chance(0.5) else draw.between(1, most_channels)
+        low, high = _FULL_RANGE[code]
+        if draw.chance(0.4):
+            low, high = sorted((draw.between(low, high), draw.between(low, high)))
+        return {
+            "out_format": code,
+            "out_line": walk.start,
+            "out_lane": draw.between(0, self.line_bytes - channels),
+            "out_stride_0": walk.strides[0],
+            "out_stride_1": walk.strides[1],
+            "out_stride_2": walk.strides[2],
+            "out_zero_point": self._zero_point(code),
+            "low": low,
+            "high": high,
+            "channels": channels,
+        }
+
+    def _input_lane(self, channels: int) -> int:
+        return self.draw.between(0, self.line_bytes - channels)
+
+    def _scale(self) -> float:
+        return float(np.float32(2.0 ** self.draw.rng.uniform(-9, 1)))
+
+    def _requant(self) -> Instruction:
+        draw, array = self.draw, self.machine.array
+        most = min(40, array.accumulator_entries, self.machine.unified_buffer.lines // 4)
+        counts = draw.counts(most)
+        m = counts[0] * counts[1] * counts[2]
+        entry = draw.between(0, min(array.accumulator_entries - m, 48))
+        return Requant(
+            **self._output(counts, array.cols),
+            entry=entry,
+            count_0=counts[0],
+            count_1=counts[1],
+            count_2=counts[2],
+            slot=draw.between(0, self.machine.vector.parameter_slots - 1),
+        )
+
+    def _elementwise(self) -> Instruction:
+        draw = self.draw
+        counts = draw.counts(min(24, self.machine.unified_buffer.lines // 4))
+        output = self._output(counts, self.line_bytes)
+        operation, code = draw.choice(self.elementwise), draw.choice(self.formats)
+        height = 2 if code == INT16 else 1
+        lines = self.machine.unified_buffer.lines - (height - 1)
+        a, b = (
+            draw.walk(0, lines, draw.line_strides(height), counts, height=height) for _ in range(2)
+        )
+        rescale = operation == RESCALE
+        return Elementwise(
+            **output,
+            operation=operation,
+            format=code,
+            count_0=counts[0],
+            count_1=counts[1],
+            count_2=counts[2],
+            a_line=a.start,
+            a_stride_0=a.strides[0],
+            a_stride_1=a.strides[1],
+            a_stride_2=a.strides[2],
+            b_line=0 if rescale else b.start,
+            b_stride_0=b.strides[0],
+            b_stride_1=b.strides[1],
+            b_stride_2=b.strides[2],
+            lane=self._input_lane(output["channels"]),
+            zero_a=self._zero_point(code),
+            zero_b=self._zero_point(code),
+            scale_a=self._scale(),
+            scale_b=self._scale(),
+            offset=float(np.float32(draw.rng.uniform(-99, 99))),
+        )
+
+    def _window_reduce(self) -> Instruction:
+        draw = self.draw
+        operation, code = draw.choice(self.reductions), draw.choice(self.formats)
+        lines = self.machine.unified_buffer.lines
+        window = draw.window(lines, 2 if code == INT16 else 1, min(16, lines // 8), taps=True)
+        output = self._output(window.counts, self.line_bytes)
+        taps = window.taps[0] * window.taps[1]
+        weights_signed = draw.between(0, 1)
+        one = WindowReduce(
+            **output,
+            **window.operands(),
+            **window.tap_operands(),
+            operation=operation,
+            format=code,
+            zero_point=self._zero_point(code),
+            lane=self._input_lane(output["channels"]),
+            count_outside=draw.between(0, 1),
+            weight_line=draw.between(0, lines - taps),
+            weight_signed=weights_signed,
+            weight_zero_point=self._zero_point(INT8 if weights_signed else UINT8),
+            slot=draw.between(0, self.machine.vector.parameter_slots - 1),
+            scale_a=self._scale(),
+            scale_b=self._scale(),
+        )
+        counted = sum(one.tap_inside(tap).astype(np.int64) for tap in range(taps))
+        if operation == FLOAT_AVERAGE and np.any(counted == 0):
+            return replace(one, count_outside=1)  # else it would divide by no taps at all
+        return one if operation == DEPTHWISE else replace(one, slot=0)
