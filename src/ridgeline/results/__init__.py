@@ -1,1 +1,4 @@
-"""Rows of layers and the report, independent of how they are shown."""
+"""What a run comes to: one row a layer, the report that holds them, and the table of columns.
+
+Nothing here knows a machine or a program; `machine.tabulate` fills it and `render` prints it.
+"""

@@ -1,0 +1,137 @@
+"""A Report as JSON of the schema "ridgeline-report/1", which report.schema.json holds.
+
+Readers may rely on what the schema requires; later versions of Ridgeline may add keys to it, and
+change the name of the schema when they take one away or change its meaning.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ridgeline.results.columns import COLUMNS, LEDGER_ENTRIES, Column
+from ridgeline.results.rows import LIMITS, Accuracy, LayerRow, MachineFacts, Report
+
+SCHEMA = "ridgeline-report/1"
+
+
+def render(report: Report) -> str:
+    """Indented JSON with a newline at its end; keys in a fixed order."""
+    return json.dumps(to_dict(report), indent=2, allow_nan=False) + "\n"
+
+
+def to_dict(report: Report) -> dict[str, Any]:
+    """The report as plain data."""
+    return {
+        "schema": SCHEMA,
+        "model": report.model,
+        "machine": _machine(report.machine),
+        "numeric_mode": report.numeric_mode,
+        "batch": report.batch,
+        "cycles": report.cycles,
+        "device_cycles": report.device_cycles,
+        "latency_seconds": report.seconds,
+        "inferences_per_s": report.inferences_per_s,
+        "steady_cycles": report.steady_cycles,
+        "steady_inferences_per_s": report.steady_inferences_per_s,
+        "accuracy": _accuracy(report.accuracy),
+        "total": _layer(report.total, report),
+        "layers": [_layer(row, report) for row in report.rows],
+        "notes": list(report.notes),
+    }
+
+
+def _machine(machine: MachineFacts) -> dict[str, Any]:
+    return {
+        "name": machine.name,
+        "description": machine.description,
+        "clock_hz": machine.clock_hz,
+        "rows": machine.rows,
+        "cols": machine.cols,
+        "dataflow": machine.dataflow,
+        "peak_operations_per_s": machine.peak_operations_per_s,
+        "device_memory_bytes_per_s": machine.device_memory_bytes_per_s,
+        "balance_macs_per_byte": machine.balance_macs_per_byte,
+    }
+
+
+def _accuracy(accuracy: Accuracy | None) -> dict[str, Any] | None:
+    if accuracy is None:
+        return None
+    return {
+        "images": accuracy.images,
+        "float_right": accuracy.float_right,
+        "quantised_right": accuracy.quantised_right,
+    }
+
+
+def layer_columns() -> tuple[Column, ...]:
+    """The columns that a layer's object has as keys; the ledger is an object of its own."""
+    return tuple(c for c in COLUMNS if not c.key.startswith("ledger_"))
+
+
+def _layer(row: LayerRow, report: Report) -> dict[str, Any]:
+    data: dict[str, Any] = {c.key: c.get(row, report) for c in layer_columns()}
+    data["shape"] = list(row.shape)
+    data["busy_cycles"] = dict(row.busy_cycles)
+    data["ledger_cycles"] = dict(row.ledger)
+    data["origin"] = list(row.origin)
+    return data
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of what `render` writes; report.schema.json holds it."""
+    number, whole, text = {"type": "number"}, {"type": "integer"}, {"type": "string"}
+    shares = {"type": "object", "additionalProperties": number}
+    layer = {c.key: _column_schema(c) for c in layer_columns()}
+    layer["shape"] = {"type": "array", "items": whole}
+    layer["busy_cycles"] = {**shares, "propertyNames": {"enum": list(LIMITS)}}
+    layer["ledger_cycles"] = {**shares, "propertyNames": {"enum": list(LEDGER_ENTRIES)}}
+    layer["origin"] = {"type": "array", "items": text}
+    accuracy = {"images": whole, "float_right": _or_null("integer"), "quantised_right": whole}
+    machine: dict[str, Any] = dict.fromkeys(("clock_hz", "peak_operations_per_s"), number)
+    machine |= dict.fromkeys(("device_memory_bytes_per_s", "balance_macs_per_byte"), number)
+    machine |= dict.fromkeys(("name", "description", "dataflow"), text)
+    machine |= dict.fromkeys(("rows", "cols"), whole)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Ridgeline report",
+        **_object(
+            {
+                "schema": {"const": SCHEMA},
+                "model": text,
+                "machine": _object(machine),
+                "numeric_mode": text,
+                "batch": whole,
+                "cycles": whole,
+                "device_cycles": whole,
+                "latency_seconds": number,
+                "inferences_per_s": number,
+                "steady_cycles": _or_null("integer"),
+                "steady_inferences_per_s": _or_null("number"),
+                "accuracy": {"anyOf": [{"type": "null"}, _object(accuracy)]},
+                "total": {"$ref": "#/$defs/layer"},
+                "layers": {"type": "array", "items": {"$ref": "#/$defs/layer"}},
+                "notes": {"type": "array", "items": text},
+            }
+        ),
+        "$defs": {"layer": _object(layer)},
+    }
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "required": sorted(properties), "properties": properties}
+
+
+def _or_null(kind: str) -> dict[str, Any]:
+    return {"type": [kind, "null"]}
+
+
+def _column_schema(column: Column) -> dict[str, Any]:
+    kind = "string" if column.kind == "text" else "number"
+    entry: dict[str, Any] = _or_null(kind) if column.key == "sqnr_db" else {"type": kind}
+    if column.key == "bound":
+        entry["enum"] = list(LIMITS)
+    unit = "fraction of 1" if column.kind == "share" else column.unit
+    entry["description"] = column.doc + (f" [{unit}]" if unit else "")
+    return entry

@@ -1,0 +1,188 @@
+"""A Report for a terminal or a pipe: a block of headlines, then a table of layers.
+
+Numbers are never wrapped or cut; where room is short, names are shortened in their middle.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from ridgeline.render.units import percent, quantity, seconds
+from ridgeline.results.columns import Column, default_columns
+from ridgeline.results.rows import LIMITS, Accuracy, LayerRow, Report
+
+GAP = "  "
+SHORTEST_NAME = 8
+
+
+def render(report: Report, width: int = 80, columns: Sequence[Column] | None = None) -> str:
+    """Headlines, table and notes, each line within `width` wherever the figures leave room."""
+    chosen = tuple(columns) if columns else fitting_columns(report, width)
+    parts = [headline(report, width), table(report, chosen, width), footnotes(report, width)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def fitting_columns(report: Report, width: int) -> tuple[Column, ...]:
+    """The default columns, less those at the right end for which the figures leave no room."""
+    chosen = list(default_columns(width, report))
+    while len(chosen) > 1 and _least_width(report, chosen) > width:
+        optional = [c for c in chosen if c.key not in ("layer", "cycles", "utilisation", "bound")]
+        if not optional:
+            break
+        # The widest terminal's columns go first; among equals the one furthest to the right.
+        dropped = max(optional, key=lambda c: (c.width, chosen.index(c)))
+        chosen.remove(dropped)
+    return tuple(chosen)
+
+
+def headline(report: Report, width: int = 80) -> str:
+    """Model, machine, speed, accuracy and the layers that lose the most time."""
+    label_width = max(len(label) for label, _ in facts(report)) + len(GAP)
+    lines: list[str] = [*_wrap(title(report), width, "")]
+    for label, text in facts(report):
+        first, *rest = _wrap(text, width - label_width, "")
+        lines.append(label.ljust(label_width) + first)
+        lines += [" " * label_width + line for line in rest]
+    return "\n".join(lines)
+
+
+def title(report: Report) -> str:
+    """Which model on which machine."""
+    machine = report.machine
+    peak = quantity(machine.peak_operations_per_s, "OPS")
+    return (
+        f"{_shorten(report.model, 32)} on {machine.name}: {machine.rows}x{machine.cols} INT8 array,"
+        f" {quantity(machine.clock_hz, 'Hz')}, {peak} peak"
+    )
+
+
+def facts(report: Report) -> list[tuple[str, str]]:
+    """The headlines as (label, text); an empty label goes on from the one before."""
+    latency = (
+        f"{seconds(report.seconds)} for {_runs(report.batch)},"
+        f" {report.cycles:,} cycles: {_rate(report.inferences_per_s)}"
+    )
+    found = [("latency", latency)]
+    if report.steady_cycles and report.steady_inferences_per_s:
+        every = seconds(report.steady_cycles / report.machine.clock_hz)
+        found.append(
+            ("pipelined", f"one run every {every}: {_rate(report.steady_inferences_per_s)}")
+        )
+    use = percent(report.total.utilisation)
+    found.append(("array use", f"{use} of peak, {report.total.macs:,} multiply-accumulates"))
+    if report.accuracy:
+        found.append(("accuracy", _accuracy(report.accuracy)))
+    return found + _worst(report)
+
+
+def _runs(batch: int) -> str:
+    return "one inference" if batch == 1 else f"{batch:,} inferences"
+
+
+def _rate(per_s: float) -> str:
+    return f"{per_s:,.0f} inferences/s" if per_s >= 100 else f"{per_s:.3g} inferences/s"
+
+
+def _accuracy(accuracy: Accuracy) -> str:
+    quantised = f"int8 {percent(accuracy.quantised_share, 2)}"
+    if accuracy.float_share is None:
+        return f"{quantised} of {accuracy.images:,} images"
+    points = 100 * (accuracy.quantised_share - accuracy.float_share)
+    return (
+        f"float {percent(accuracy.float_share, 2)}, {quantised}"
+        f" ({points:+.2f} points) of {accuracy.images:,} images"
+    )
+
+
+def _worst(report: Report) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for row in report.worst():
+        share = row.cycles / report.cycles if report.cycles else 0.0
+        loss, cycles = row.largest_loss()
+        why = f"; {percent(cycles / row.cycles, 0)} of it {loss}" if loss else ""
+        limit = LIMITS[row.bound]
+        text = f"{_shorten(row.name, 24)}: {percent(share)} of the time, limited by {limit}"
+        found.append(("worst" if not found else "", text + why))
+    return found
+
+
+def _wrap(text: str, width: int, indent: str) -> list[str]:
+    """`text` in lines broken at spaces, never inside a number and its unit."""
+    whole = text.replace(" %", "\u00a0%")
+    lines = textwrap.wrap(whole, max(width, 20), subsequent_indent=indent, break_on_hyphens=False)
+    return [line.replace("\u00a0", " ") for line in lines] or [""]
+
+
+def table(report: Report, columns: Sequence[Column], width: int = 80) -> str:
+    """A line for each layer and one for their sum, figures aligned to the right."""
+    cells = _cells(report, columns)
+    heads = [_heads(columns, 0), _heads(columns, 1)]
+    body = [*heads, *cells] if any(heads[1]) else [heads[0], *cells]
+    wide = [max(len(line[i]) for line in body) for i in range(len(columns))]
+    spare = width - sum(wide) - len(GAP) * (len(wide) - 1)
+    if columns[0].key == "layer" and spare < 0:
+        wide[0] = max(wide[0] + spare, SHORTEST_NAME)
+    lines = [_line(line, columns, wide) for line in body]
+    rule = "-" * (sum(wide) + len(GAP) * (len(wide) - 1))
+    first = len(body) - len(cells)
+    return "\n".join([*lines[:first], rule, *lines[first:-1], rule, lines[-1]])
+
+
+def _cells(report: Report, columns: Sequence[Column]) -> list[list[str]]:
+    total = report.total
+    lines = [[c.text(row, report) for c in columns] for row in report.rows]
+    return [*lines, [_total_cell(c, total, report) for c in columns]]
+
+
+def _total_cell(column: Column, total: LayerRow, report: Report) -> str:
+    """The total's cell; blank where a sum says nothing."""
+    text = column.text(total, report)
+    return "" if text == "-" else text
+
+
+def _heads(columns: Sequence[Column], line: int) -> list[str]:
+    """The headings, per cent beside them; other units on a line of their own."""
+    if line == 0:
+        return [f"{c.heading} %" if c.unit == "%" else c.heading for c in columns]
+    return ["" if c.unit == "%" else c.unit for c in columns]
+
+
+def _line(cells: Sequence[str], columns: Sequence[Column], wide: Sequence[int]) -> str:
+    parts: list[str] = []
+    for cell, column, size in zip(cells, columns, wide, strict=True):
+        if column.kind == "text":
+            parts.append(_shorten(cell, size).ljust(size))
+        else:
+            parts.append(cell.rjust(size))
+    return GAP.join(parts).rstrip()
+
+
+def _least_width(report: Report, columns: Sequence[Column]) -> int:
+    cells = [_heads(columns, 0), *_cells(report, columns)]
+    wide = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    if columns[0].key == "layer":
+        wide[0] = min(wide[0], 12)
+    return sum(wide) + len(GAP) * (len(wide) - 1)
+
+
+def _shorten(text: str, width: int) -> str:
+    """`text`, its middle replaced by an ellipsis when it is longer than `width`."""
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 2
+    return text[: width - 1 - tail] + "…" + text[len(text) - tail :]
+
+
+def notes(report: Report) -> list[str]:
+    """Why layers run on the host, and what else a reader must know."""
+    found = [
+        f"on the host: {row.name} ({row.op}): {row.reason or 'no reason recorded'}"
+        for row in report.fallbacks
+    ]
+    return found + [f"note: {note}" for note in report.notes]
+
+
+def footnotes(report: Report, width: int = 80) -> str:
+    """The notes, wrapped."""
+    return "\n".join(line for note in notes(report) for line in _wrap(note, width, "  "))

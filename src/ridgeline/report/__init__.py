@@ -1,1 +1,0 @@
-"""Renderers: rows to text, Markdown, CSV, JSON and Perfetto."""
