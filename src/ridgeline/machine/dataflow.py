@@ -2,8 +2,8 @@
 
 A pass shifts a stationary operand into the array's second register plane, then streams the other
 operand past it. Weight-stationary keeps the k x n weight tile and streams m activation rows;
-input-stationary exchanges the operands; output-stationary keeps the m x n sums, streams k steps and
-drains m rows through the array. Adding a dataflow is one row of `DATAFLOW_RULES`.
+input-stationary keeps the m activation rows and streams n weight columns; output-stationary keeps
+the m x n sums, streams k steps and drains m rows through the array. Adding a dataflow is one row of `DATAFLOW_RULES`.
 """
 
 from __future__ import annotations
@@ -52,11 +52,18 @@ def _weight_stationary(tile: Tile) -> tuple[Pass, ...]:
 
 
 def _input_stationary(tile: Tile) -> tuple[Pass, ...]:
-    return (Pass(tile.k, tile.n),) * tile.planes
+    # A unified-buffer line holds one activation row, which is one column of the stationary operand:
+    # m lines shift in, whatever their depth k.
+    return (Pass(tile.m, tile.n),) * tile.planes
 
 
 def _output_stationary(tile: Tile) -> tuple[Pass, ...]:
-    return (Pass(0, tile.k * tile.planes + (tile.m if tile.last else 0)),)
+    # Each byte plane takes a step for each k, and at least the m cycles in which its m lines come
+    # through the port. Sums without a second plane leave a column one a cycle, and row i may begin
+    # its next sum as it passes the last one on: i + 1 cycles after its own last product.
+    line_bound = max(tile.k, tile.m)
+    final = tile.k + tile.m - 1 if tile.last else line_bound
+    return (Pass(0, (tile.planes - 1) * line_bound + final),)
 
 
 DATAFLOW_RULES: dict[str, DataflowRule] = {
