@@ -1,1 +1,5 @@
-"""Graph to Program: place, tile, schedule, allocate, emit."""
+"""Graph to Program: place, plan, tile, allocate, emit, check."""
+
+from ridgeline.compiler.pipeline import compile
+
+__all__ = ["compile"]

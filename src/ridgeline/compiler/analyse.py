@@ -1,0 +1,173 @@
+"""Device nodes to layer plans: geometry, operands, and weights packed into the constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgeline.compiler.constants import ConstantPool, pack_columns, pack_lines, pack_params
+from ridgeline.compiler.layout import Layout, layout_of
+from ridgeline.compiler.place import Placement, uses_array
+from ridgeline.compiler.plan import LayerPlan, Operand, Window
+from ridgeline.ir import Node, TensorType, Value
+from ridgeline.machine.description import Machine
+from ridgeline.numerics.requantize import requant_scale
+from ridgeline.ops.stored import quant_of, scalars_of
+from ridgeline.ops.windows import Geometry
+
+Array = npt.NDArray[Any]
+
+
+class Analyst:
+    """Turns nodes of one program into plans, filling one constant pool."""
+
+    def __init__(self, placement: Placement, machine: Machine, pool: ConstantPool) -> None:
+        self.placement = placement
+        self.machine = machine
+        self.pool = pool
+
+    def plan(self, node: Node, index: int) -> LayerPlan:
+        """The plan of a device node, which is line `index` of the report."""
+        return PLANNERS[node.op](self, node, index)
+
+    def operand(self, value: Value) -> Operand:
+        """A value of the graph as rows of channels."""
+        stored = self.placement.storage[id(value)]
+        if stored.flattened:
+            return Operand(stored.root, self.root_layout(stored.root))
+        return Operand(stored.root, layout_of(value.type, stored.channel_axis, self.machine))
+
+    def root_layout(self, root: Value) -> Layout:
+        """The layout of the value that owns the bytes."""
+        axis = self.placement.storage[id(root)].channel_axis
+        return layout_of(root.type, axis, self.machine)
+
+    def constant_operand(self, value: Value, output: Value) -> Operand:
+        """A constant broadcast to all channels of `output`, packed as rows."""
+        axis = self.placement.storage[id(output)].channel_axis
+        rank = len(output.type.shape)
+        data = np.asarray(value.data)
+        data = data.reshape((1,) * (rank - data.ndim) + data.shape)
+        shape = list(data.shape)
+        shape[axis] = output.type.shape[axis]
+        data = np.ascontiguousarray(np.broadcast_to(data, shape))
+        type = TensorType(data.shape, value.type.dtype, value.type.quant)
+        layout = layout_of(type, axis, self.machine)
+        address = self.pool.add(layout.packing.pack(data).tobytes())
+        return Operand(value, layout, constant=True, address=address)
+
+    def parameters(self, node: Node, channels: int) -> tuple[Array, Array, int]:
+        """(bias int32, scale float32) per output channel, and the weights' zero point."""
+        weights = node.input(1)
+        quant = quant_of(weights, node)
+        scale = requant_scale(
+            scalars_of(node.input(0), node).scale, quant.scale, scalars_of(node.output, node).scale
+        )
+        scales = np.broadcast_to(scale.reshape(-1), (channels,)).astype(np.float32)
+        bias = node.optional(2)
+        data = np.zeros(channels, np.int32) if bias is None else np.asarray(bias.data, np.int32)
+        return data.reshape(-1), scales, int(quant.zero_point.reshape(-1)[0])
+
+
+def _two(values: tuple[int, ...], missing: int) -> tuple[int, int]:
+    """Spatial values along (y, x); one-dimensional ones are along x."""
+    return (values[0], values[1]) if len(values) == 2 else (missing, values[0])
+
+
+def window_of(geometry: Geometry) -> Window:
+    """A node's window along y and x."""
+    rank = len(geometry.kernel)
+    return Window(
+        _two(geometry.kernel, 1),
+        _two(geometry.strides, 1),
+        _two(geometry.dilations, 1),
+        _two(geometry.pads[:rank], 0),
+    )
+
+
+def _plan_conv(analyst: Analyst, node: Node, index: int) -> LayerPlan:
+    x, output = analyst.operand(node.input(0)), analyst.operand(node.output)
+    window = window_of(Geometry.of(node.attrs, node.op))
+    bias, scale, zero = analyst.parameters(node, output.layout.c)
+    data = np.asarray(node.input(1).data)
+    if data.ndim == 3:
+        data = data[:, :, None, :]
+    if not uses_array(node, analyst.machine):
+        table = data.reshape(data.shape[0], -1).T
+        address, lines = pack_lines(analyst.pool, x.layout, np.ascontiguousarray(table))
+        params = tuple(
+            pack_params(analyst.pool, bias[s : s + x.layout.line_bytes], scale[s : s + x.layout.line_bytes])
+            for s in range(0, output.layout.c, x.layout.line_bytes)
+        )
+        return LayerPlan(
+            index, node, "window", (x,), output, window,
+            table_address=address, table_lines=lines, params_addresses=params,
+        )
+    weights = data.transpose(2, 3, 1, 0)
+    group = int(node.attrs.get("group", 1))
+    columns = pack_columns(
+        analyst.pool, analyst.machine, x.layout, weights, group, zero, bias, scale
+    )
+    return LayerPlan(index, node, "matmul", (x,), output, window, columns)
+
+
+def _plan_matmul(analyst: Analyst, node: Node, index: int) -> LayerPlan:
+    """A dense layer; over a flattened image it is a convolution whose kernel is the image."""
+    x, output = analyst.operand(node.input(0)), analyst.operand(node.output)
+    bias, scale, zero = analyst.parameters(node, output.layout.c)
+    data = np.asarray(node.input(1).data)
+    kernel = (1, 1)
+    if analyst.placement.storage[id(node.input(0))].flattened:
+        kernel = (x.layout.h, x.layout.w)
+    # Rows of the matrix follow ONNX's order: channel, then y, then x.
+    weights = data.reshape(x.layout.c, *kernel, -1).transpose(1, 2, 0, 3)
+    columns = pack_columns(analyst.pool, analyst.machine, x.layout, weights, 1, zero, bias, scale)
+    return LayerPlan(index, node, "matmul", (x,), output, Window(kernel), columns)
+
+
+def _plan_window(analyst: Analyst, node: Node, index: int) -> LayerPlan:
+    x, output = analyst.operand(node.input(0)), analyst.operand(node.output)
+    if node.op == "GlobalAveragePool":
+        window = Window((x.layout.h, x.layout.w))
+    else:
+        window = window_of(Geometry.of(node.attrs, node.op))
+    return LayerPlan(index, node, "window", (x,), output, window)
+
+
+def _plan_elementwise(analyst: Analyst, node: Node, index: int) -> LayerPlan:
+    operands = tuple(
+        analyst.constant_operand(v, node.output) if v.is_constant else analyst.operand(v)
+        for v in (node.input(i) for i in range(len(node.inputs)))
+    )
+    return LayerPlan(index, node, "elementwise", operands, analyst.operand(node.output))
+
+
+def _plan_concat(analyst: Analyst, node: Node, index: int) -> LayerPlan:
+    operands = tuple(analyst.operand(node.input(i)) for i in range(len(node.inputs)))
+    return LayerPlan(index, node, "concat", operands, analyst.operand(node.output))
+
+
+def _plan_alias(analyst: Analyst, node: Node, index: int) -> LayerPlan:
+    return LayerPlan(
+        index, node, "alias", (analyst.operand(node.input(0)),), analyst.operand(node.output)
+    )
+
+
+PLANNERS: dict[str, Callable[[Analyst, Node, int], LayerPlan]] = {
+    "Conv": _plan_conv,
+    "MatMul": _plan_matmul,
+    "Add": _plan_elementwise,
+    "Mul": _plan_elementwise,
+    "Clip": _plan_elementwise,
+    "MaxPool": _plan_window,
+    "AveragePool": _plan_window,
+    "GlobalAveragePool": _plan_window,
+    "Concat": _plan_concat,
+    "Reshape": _plan_alias,
+    "Transpose": _plan_alias,
+}
+
+

@@ -1,0 +1,105 @@
+"""Tiled layers to instructions: loads, the layer's template, stores, box by box."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ridgeline.compiler.allocate import Segment
+from ridgeline.compiler.builder import Builder
+from ridgeline.compiler.layout import Region, transfer
+from ridgeline.compiler.lower_matmul import lower_matmul
+from ridgeline.compiler.lower_vector import lower_concat, lower_elementwise, lower_window
+from ridgeline.compiler.plan import Operand, TiledLayer, split_box
+from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions import Instruction, Load, Store
+
+LOAD_PARTS = 8
+"""A tensor that comes on chip whole comes in about this many parts, so that work starts early."""
+
+
+class Emitter:
+    """Emits the layers of one device segment."""
+
+    def __init__(self, machine: Machine, segment: Segment, addresses: Mapping[int, int]) -> None:
+        self.builder = Builder(machine)
+        self.segment = segment
+        self.addresses = addresses
+        self.on_chip: set[int] = set()
+
+    def emit(self, layers: list[TiledLayer]) -> list[Instruction]:
+        """The segment's instructions in program order, without waits."""
+        for layer in layers:
+            if layer.plan.kind != "alias":
+                self._load_residents(layer)
+                self._load_table(layer)
+                for number in range(len(layer.boxes)):
+                    self._emit_box(layer, number)
+        return self.builder.instructions
+
+    def _load_residents(self, layer: TiledLayer) -> None:
+        """Bring operands on chip that stay there and still lie in device memory."""
+        for operand, region, loaded in zip(
+            layer.plan.inputs, layer.inputs[0], layer.loads[0], strict=True
+        ):
+            root = id(operand.root)
+            if loaded or root not in self.segment.entering or root in self.on_chip:
+                continue
+            self.on_chip.add(root)
+            box = region.box
+            for part in split_box(box, max(box.x1 - box.x0, -(-box.rows // LOAD_PARTS))):
+                for one in transfer(Load, region, part, self.addresses[root], layer.plan.index):
+                    self.builder.add(one)
+
+    def _load_table(self, layer: TiledLayer) -> None:
+        """Bring a depthwise layer's weights on chip, as contiguous lines."""
+        plan = layer.plan
+        if not plan.table_lines:
+            return
+        line_bytes = plan.inputs[0].layout.line_bytes
+        self.builder.add(
+            Load(
+                layer=plan.index,
+                device_address=plan.table_address,
+                line=layer.table_line,
+                element_bytes=line_bytes,
+                count_0=plan.table_lines,
+                device_stride_0=line_bytes,
+                line_stride_0=1,
+            )
+        )
+
+    def _emit_box(self, layer: TiledLayer, number: int) -> None:
+        plan = layer.plan
+        for operand, region, loaded in zip(
+            plan.inputs, layer.inputs[number], layer.loads[number], strict=True
+        ):
+            if loaded:
+                self._load(operand, region, plan.index)
+        self._compute(layer, number)
+        if layer.store:
+            box, region = layer.boxes[number], layer.outputs[number]
+            address = self.addresses[id(plan.output.root)]
+            for one in transfer(Store, region, box, address, plan.index):
+                self.builder.add(one)
+
+    def _load(self, operand: Operand, region: Region, index: int) -> None:
+        address = operand.address if operand.constant else self.addresses[id(operand.root)]
+        for one in transfer(Load, region, region.box, address, index):
+            self.builder.add(one)
+
+    def _compute(self, layer: TiledLayer, number: int) -> None:
+        plan, box, target = layer.plan, layer.boxes[number], layer.outputs[number]
+        sources = layer.inputs[number]
+        if plan.kind == "matmul":
+            lower_matmul(self.builder, plan, box, sources[0], target)
+        elif plan.kind == "window":
+            lower_window(self.builder, plan, box, sources[0], target, layer.table_line)
+        elif plan.kind == "elementwise":
+            first = layer.inputs[0]
+            # A constant is loaded once, with the first box.
+            sources = tuple(
+                first[i] if plan.inputs[i].constant else r for i, r in enumerate(sources)
+            )
+            lower_elementwise(self.builder, plan, box, sources, target)
+        else:
+            lower_concat(self.builder, plan, box, sources, target)

@@ -1,0 +1,243 @@
+"""compile(): a graph to a Program, one named line a stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ridgeline.compiler.allocate import Segment, tile_and_allocate
+from ridgeline.compiler.analyse import Analyst
+from ridgeline.compiler.borders import Borders, host_segment
+from ridgeline.compiler.constants import ConstantPool
+from ridgeline.compiler.describe import describe_layers, dump_plan, dump_program, dump_tiles
+from ridgeline.compiler.emit import Emitter
+from ridgeline.compiler.memory import Space
+from ridgeline.compiler.place import Placement, place
+from ridgeline.compiler.plan import LayerPlan, TiledLayer
+from ridgeline.compiler.schedule import prefetch
+from ridgeline.errors import RidgelineError
+from ridgeline.ir import Graph, Node, Value
+from ridgeline.machine.check import check
+from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions import HostRead, HostWrite, Instruction
+from ridgeline.machine.order import synchronise
+from ridgeline.machine.program import DeviceSegment, Program
+from ridgeline.machine.program import Segment as ProgramSegment
+
+Dump = Callable[[str, str], None]
+
+
+def compile(
+    graph: Graph, machine: Machine, *, dump: Dump | None = None, host_link: bool = True
+) -> Program:
+    """The Program that computes `graph` on `machine`.
+
+    `dump(stage, text)` is called after each stage. Without `host_link` the inputs and outputs lie
+    in device memory from the start, which needs a graph that runs on the device whole. Raises
+    RidgelineError when a layer fits no way, or device memory is too small.
+    """
+    tell = dump or _ignore
+    placement = place(graph, machine)
+    tell("place", _placement_text(placement))
+    run = _Compilation(graph, machine, placement, host_link)
+    plans = run.plan()
+    tell("plan", dump_plan(plans))
+    tiled = run.tile(plans)
+    tell("tile", dump_tiles(tiled))
+    run.assign_addresses(tiled)
+    program = run.emit(tiled)
+    tell("emit", dump_program(program))
+    check(program)
+    return program
+
+
+def _ignore(stage: str, text: str) -> None:
+    return None
+
+
+def _placement_text(placement: Placement) -> str:
+    lines = [
+        f"{n.name}: {n.op} " + (f"on the host: {r}" if (r := placement.reasons[id(n)]) else "device")
+        for n in placement.graph.nodes
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(slots=True)
+class _Part:
+    """One segment under way: its nodes, and on the device its plans and borders."""
+
+    on_device: bool
+    nodes: tuple[Node, ...]
+    entering: list[Value] = field(default_factory=list[Value])
+    leaving: list[Value] = field(default_factory=list[Value])
+
+
+class _Compilation:
+    """What the stages share: the constant pool, the address spaces and the borders."""
+
+    def __init__(
+        self, graph: Graph, machine: Machine, placement: Placement, host_link: bool
+    ) -> None:
+        self.graph = graph
+        self.machine = machine
+        self.placement = placement
+        self.pool = ConstantPool(machine.device_memory.burst_bytes)
+        self.index = {id(node): i for i, node in enumerate(graph.nodes)}
+        self.parts = [_Part(device, nodes) for device, nodes in placement.segments]
+        self._find_borders()
+        self.borders = Borders(graph, placement, machine, host_link)
+        self.addresses: dict[int, int] = {}
+        self.device = Space()
+        if not host_link and any(not p.on_device for p in self.parts):
+            where = next(p.nodes[0] for p in self.parts if not p.on_device)
+            raise RidgelineError(
+                "inputs and outputs can lie in device memory only when all runs on the device;"
+                f" {self.placement.reasons[id(where)]}",
+                where=f"node '{where.name}' ({where.op})",
+            )
+
+    def _find_borders(self) -> None:
+        """Values that enter and leave each part."""
+        home = {id(v): p for p in self.parts for n in p.nodes for v in n.outputs}
+        outputs = {id(v) for v in self.graph.outputs}
+        for part in self.parts:
+            for node in part.nodes:
+                for value in node.inputs:
+                    if value is None or value.is_constant or home.get(id(value)) is part:
+                        continue
+                    _append(part.entering, value)
+                    source = home.get(id(value))
+                    if source is not None:
+                        _append(source.leaving, value)
+                for value in node.outputs:
+                    if id(value) in outputs:
+                        _append(part.leaving, value)
+
+    def plan(self) -> dict[int, list[LayerPlan]]:
+        """Layer plans of each device part, by its number."""
+        analyst = Analyst(self.placement, self.machine, self.pool)
+        return {
+            number: [analyst.plan(node, self.index[id(node)]) for node in part.nodes]
+            for number, part in enumerate(self.parts)
+            if part.on_device
+        }
+
+    def root(self, value: Value) -> Value:
+        return self.placement.storage[id(value)].root
+
+    def tile(self, plans: dict[int, list[LayerPlan]]) -> dict[int, tuple[Segment, list[TiledLayer]]]:
+        """Tiles and unified-buffer lines of each device part."""
+        result: dict[int, tuple[Segment, list[TiledLayer]]] = {}
+        for number, layers in plans.items():
+            part = self.parts[number]
+            segment = Segment(
+                tuple(layers),
+                frozenset(id(self.root(v)) for v in part.entering),
+                frozenset(id(self.root(v)) for v in part.leaving),
+            )
+            result[number] = (segment, tile_and_allocate(segment, self.machine))
+        return result
+
+    def assign_addresses(self, tiled: dict[int, tuple[Segment, list[TiledLayer]]]) -> None:
+        """Device addresses of all that leaves the chip, behind the constants."""
+        self.constants = self.pool.bytes()
+        self.device.take(self.constants.size)
+        for number, (segment, layers) in tiled.items():
+            for value in self.parts[number].entering:
+                self._address(id(self.root(value)), self.borders.bytes_of(self.root(value)))
+            for layer in layers:
+                root = id(layer.plan.output.root)
+                if layer.store and layer.plan.kind != "alias":
+                    self._address(root, layer.plan.output.layout.bytes)
+            del segment
+        most = self.machine.device_memory.bytes
+        if self.device.next_address > most:
+            raise RidgelineError(
+                f"the program needs {self.device.next_address} bytes of device memory and there"
+                f" are {most}",
+                where=f"machine {self.machine.name}",
+                fix="Use a smaller batch, or a machine with more memory",
+            )
+
+    def _address(self, root: int, size_bytes: int) -> None:
+        if root not in self.addresses:
+            self.addresses[root] = self.device.take(size_bytes)
+
+    def emit(self, tiled: dict[int, tuple[Segment, list[TiledLayer]]]) -> Program:
+        """The program: every segment with its transfers, waits and layers."""
+        borders = self.borders
+        raw: list[tuple[_Part, list[Instruction]]] = []
+        for number, part in enumerate(self.parts):
+            code: list[Instruction] = []
+            if part.on_device:
+                segment, layers = tiled[number]
+                code = Emitter(self.machine, segment, self.addresses).emit(layers)
+                code = self._reads(part) + code + self._writes(part)
+            else:
+                borders.host_tensors(part.entering, part.leaving)
+            raw.append((part, code))
+        inputs, outputs = borders.program_tensors(self.addresses)
+        host_bytes, device_bytes = borders.host.next_address, self.device.next_address
+        segments: list[ProgramSegment] = []
+        for part, code in raw:
+            if part.on_device:
+                code = prefetch(code, self.machine, host_bytes, device_bytes)
+                code = synchronise(code, self.machine, host_bytes, device_bytes)
+                segments.append(DeviceSegment(code))
+            else:
+                segments.append(host_segment(self.graph, part.nodes, part.entering, part.leaving,
+                                             borders, self.index))
+        return Program(
+            name=self.graph.name,
+            machine=self.machine,
+            segments=tuple(segments),
+            layers=describe_layers(self.graph, self.placement, self.machine),
+            constants=self.constants,
+            device_bytes=device_bytes,
+            host_bytes=host_bytes,
+            inputs=inputs if borders.host_link else (),
+            outputs=outputs if borders.host_link else (),
+            device_inputs=() if borders.host_link else inputs,
+            device_outputs=() if borders.host_link else outputs,
+        )
+
+    def _reads(self, part: _Part) -> list[Instruction]:
+        """Host to device memory, for what the device does not hold yet."""
+        if not self.borders.host_link:
+            return []
+        return [
+            HostRead(
+                layer=self._first_user(part, value),
+                host_address=self.borders.packed(value).address,
+                device_address=self.addresses[id(self.root(value))],
+                length_bytes=self.borders.packed(value).bytes,
+            )
+            for value in part.entering
+            if not self.borders.made_on_device(value)
+        ]
+
+    def _first_user(self, part: _Part, value: Value) -> int:
+        return next(self.index[id(n)] for n in part.nodes if any(v is value for v in n.inputs))
+
+    def _writes(self, part: _Part) -> list[Instruction]:
+        """Device to host memory, for what the host reads or the user gets."""
+        if not self.borders.host_link:
+            return []
+        return [
+            HostWrite(
+                layer=next(
+                    self.index[id(n)] for n in part.nodes if any(v is value for v in n.outputs)
+                ),
+                host_address=self.borders.packed(value).address,
+                device_address=self.addresses[id(self.root(value))],
+                length_bytes=self.borders.packed(value).bytes,
+            )
+            for value in part.leaving
+            if self.borders.needed_by_host(value)
+        ]
+
+
+def _append(values: list[Value], value: Value) -> None:
+    if all(v is not value for v in values):
+        values.append(value)

@@ -1,0 +1,139 @@
+"""The compiler's middle form: layers with their geometry, tiles and regions, before instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ridgeline.compiler.layout import Box, Layout, Region
+from ridgeline.ir import Node, Value
+
+Kind = Literal["matmul", "window", "elementwise", "concat", "alias"]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Kernel, stride, dilation and leading padding along y and x; the same window for each box."""
+
+    kernel: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    pad: tuple[int, int] = (0, 0)
+
+    def input_box(self, box: Box, layout: Layout) -> Box:
+        """Input rows that an output box reads, clipped to the tensor; never empty."""
+        y0, y1 = self._span(box.y0, box.y1, 0, layout.h)
+        x0, x1 = self._span(box.x0, box.x1, 1, layout.w)
+        return Box(box.n0, box.n1, y0, y1, x0, x1)
+
+    def _span(self, first: int, end: int, axis: int, limit: int) -> tuple[int, int]:
+        start = first * self.stride[axis] - self.pad[axis]
+        reach = (self.kernel[axis] - 1) * self.dilation[axis]
+        stop = (end - 1) * self.stride[axis] - self.pad[axis] + reach + 1
+        low = min(max(start, 0), limit - 1)
+        return low, max(min(stop, limit), low + 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operand:
+    """A value that a layer reads in rows: the value whose bytes hold it, and their layout.
+
+    `constant` operands are loaded from `address` in the constants. A dimension that is broadcast
+    has size 1 in the layout.
+    """
+
+    root: Value
+    layout: Layout
+    constant: bool = False
+    address: int = 0
+
+    def broadcast_box(self, box: Box) -> Box:
+        """The box clipped to size-1 dimensions where the operand is broadcast."""
+        n = (box.n0, box.n1) if self.layout.n > 1 else (0, 1)
+        y = (box.y0, box.y1) if self.layout.h > 1 else (0, 1)
+        x = (box.x0, box.x1) if self.layout.w > 1 else (0, 1)
+        return Box(*n, *y, *x)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightTile:
+    """One k x n tile in the constants, and which vectors of a window it multiplies."""
+
+    address: int
+    k: int
+    n: int
+    tap_y: int
+    tap_x: int
+    block: int
+    lane: int
+    weights: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTile:
+    """Output channels [first, first + n): their parameters' address and weight tiles along k."""
+
+    first: int
+    n: int
+    params_address: int
+    tiles: tuple[WeightTile, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerPlan:
+    """One layer on the device. `index` is its line in the report."""
+
+    index: int
+    node: Node
+    kind: Kind
+    inputs: tuple[Operand, ...]
+    output: Operand
+    window: Window = field(default_factory=Window)
+    columns: tuple[ColumnTile, ...] = ()
+    table_address: int = 0
+    table_lines: int = 0
+    params_addresses: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TiledLayer:
+    """A layer with its output boxes and, for each box, the regions it reads and writes."""
+
+    plan: LayerPlan
+    boxes: tuple[Box, ...]
+    inputs: tuple[tuple[Region, ...], ...]
+    """[box][operand]"""
+    outputs: tuple[Region, ...]
+    """[box]"""
+    loads: tuple[tuple[bool, ...], ...]
+    """[box][operand]: the operand's box is loaded from device memory for this box."""
+    store: bool
+    """Each box of the output is stored to device memory."""
+    table_line: int = 0
+
+
+def split_box(box: Box, most_rows: int) -> Sequence[Box]:
+    """Boxes of at most `most_rows` rows that cover `box`: whole images, else rows, else columns."""
+    images, rows, columns = box.sizes
+    if rows * columns <= most_rows:
+        step = max(1, most_rows // (rows * columns))
+        return [
+            Box(n, min(n + step, box.n1), box.y0, box.y1, box.x0, box.x1)
+            for n in range(box.n0, box.n1, step)
+        ]
+    parts: list[Box] = []
+    for n in range(box.n0, box.n1):
+        step = most_rows // columns
+        if step:
+            parts += [
+                Box(n, n + 1, y, min(y + step, box.y1), box.x0, box.x1)
+                for y in range(box.y0, box.y1, step)
+            ]
+            continue
+        parts += [
+            Box(n, n + 1, y, y + 1, x, min(x + most_rows, box.x1))
+            for y in range(box.y0, box.y1)
+            for x in range(box.x0, box.x1, most_rows)
+        ]
+    return parts
