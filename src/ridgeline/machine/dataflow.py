@@ -3,7 +3,8 @@
 A pass shifts a stationary operand into the array's second register plane, then streams the other
 operand past it. Weight-stationary keeps the k x n weight tile and streams m activation rows;
 input-stationary keeps the m activation rows and streams n weight columns; output-stationary keeps
-the m x n sums, streams k steps and drains m rows through the array. Adding a dataflow is one row of `DATAFLOW_RULES`.
+the m x n sums, streams k steps and drains m rows through the array. Adding a dataflow is one row of
+`DATAFLOW_RULES`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ridgeline.machine.description import Array
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """`shift_cycles` on one loader for the stationary operand, then `stream_cycles` of streaming."""
+    """`shift_cycles` on one loader for the stationary operand, then `stream_cycles` of stream."""
 
     shift_cycles: int
     stream_cycles: int

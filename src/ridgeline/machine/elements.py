@@ -59,7 +59,7 @@ class ElementTile:
         values = self.activations
         if self.planes == 2:
             values = values & 255 if plane == 0 else values >> 8
-        if values.size and not (-256 <= values.min() and values.max() <= 255):
+        if values.size and (values.min() < -256 or values.max() > 255):
             raise ValueError("an activation does not fit 9 bits")
         return values
 
@@ -114,7 +114,7 @@ def run_elements(array: Array, tiles: list[ElementTile]) -> ElementRun:
 
 @dataclass(slots=True)
 class _Loader:
-    """Puts the words of a pass on its bus, one a cycle, from the cycle in which it is given them."""
+    """Puts the words of a pass on its bus, one a cycle, from the cycle that gives them on."""
 
     words: list[Word] = field(default_factory=list[Word])
 
@@ -139,7 +139,7 @@ class ElementArray:
         self.entered = 0
         self.waiting: _Pass | None = None
         self.streaming: _Pass | None = None
-        self.place = 0
+        self.place: int = 0
         self.sums: list[Integers | None] = [None] * len(tiles)
         self.owed = sum(len(one.tags) for one in self.passes)
 
@@ -299,7 +299,8 @@ class OutputArray(ElementArray):
 
     def may_stream(self) -> bool:
         """The port has passed the last line and weights, and, where the column drains after them,
-        the last element of the last row is entering."""
+        the last element of the last row is entering.
+        """
         if self.streaming is None:
             return True
         tile = self.tiles[self.streaming.tile]

@@ -1,0 +1,202 @@
+"""Why the array stands still: the reasons of each gap before a MatMul, and of the time after all.
+
+A reason is an interval in which something that the MatMul needs is not there. Where reasons
+overlap, the first of `REASONS` counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ridgeline.machine.dataflow import DATAFLOW_RULES
+from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions import MatMul, Requant, Unit
+from ridgeline.machine.simulate import Event, SegmentTrace
+
+REASONS = (
+    "weight stall",
+    "weight shift",
+    "vector",
+    "read-after-write",
+    "input",
+    "store",
+    "link",
+    "issue",
+    "drain",
+)
+"""In order of priority; see docs/validation.md for what each means."""
+
+ORDER_OF_UNITS = (
+    (Unit.VECTOR, "vector"),
+    (Unit.STORE, "store"),
+    (Unit.LOAD, "input"),
+    (Unit.WEIGHTS, "weight stall"),
+    (Unit.LINK, "link"),
+)
+"""Where no MatMul waits, a cycle belongs to the first of these that is busy; else it is drain."""
+
+_OF_UNIT = {unit.name.lower(): name for unit, name in ORDER_OF_UNITS}
+_PLACE = {name: place for place, name in enumerate(REASONS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """`name` holds in cycles [begin, end). The counters overlap with other reasons:
+    `read_after_write` and `input` say that such a result, or loaded data, were missing.
+    """
+
+    name: str
+    begin: int
+    end: int
+    read_after_write: bool = False
+    input: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """An idle interval of the array with its one reason, and what else was missing in it."""
+
+    reason: str
+    begin: int
+    end: int
+    read_after_write: bool = False
+    input: bool = False
+
+
+def split(begin: int, end: int, reasons: list[Reason], otherwise: str) -> Iterable[Stall]:
+    """[begin, end) in pieces, each with the first reason that holds, `otherwise` if none does."""
+    edges = {begin, end}
+    for reason in reasons:
+        edges.update(edge for edge in (reason.begin, reason.end) if begin < edge < end)
+    ordered = sorted(edges)
+    for first, after in pairwise(ordered):
+        holding = [r for r in reasons if r.begin <= first < r.end]
+        name = min((r.name for r in holding), key=_PLACE.__getitem__, default=otherwise)
+        yield Stall(
+            name,
+            first,
+            after,
+            any(r.read_after_write for r in holding),
+            any(r.input for r in holding),
+        )
+
+
+class SegmentStalls:
+    """The stalls of one device segment."""
+
+    def __init__(self, segment: SegmentTrace, machine: Machine) -> None:
+        self.segment = segment
+        self.by_unit: list[list[Event]] = [[] for _ in Unit]
+        for event in segment.events:
+            self.by_unit[event.instruction.unit].append(event)
+        rule = DATAFLOW_RULES[machine.array.dataflow]
+        self.shift_gates = [u for u in Unit if u is Unit.WEIGHTS and rule.shift_gated_by_weights]
+        if rule.shift_gated_by_activations:
+            self.shift_gates += [u for u in Unit if u is not Unit.WEIGHTS]
+        self.vector_busy_since = self._busy_since(self.by_unit[Unit.VECTOR])
+        self.bank_releases = {
+            event.issued: event
+            for unit in (Unit.WEIGHTS, Unit.STORE, Unit.VECTOR)
+            for event in self.by_unit[unit]
+            if event.instruction.read_banks
+        }
+
+    @staticmethod
+    def _busy_since(events: list[Event]) -> list[int]:
+        """For each instruction of a unit, since when the unit has been busy without a pause."""
+        since: list[int] = []
+        for before, event in zip([None, *events], events, strict=False):
+            runs_on = before is not None and before.issued == event.start
+            since.append(since[-1] if runs_on else event.start)
+        return since
+
+    def all(self) -> Iterable[Stall]:
+        """Every idle interval of the array, in order of time."""
+        free = 0
+        for event in self.by_unit[Unit.ARRAY]:
+            if event.start > free:
+                yield from split(free, event.start, self.reasons(event), "issue")
+            free = event.issued
+        yield from self._after(free)
+
+    def reasons(self, event: Event) -> list[Reason]:
+        """What the MatMul of `event` still needs, and until when."""
+        reasons = [*self._of_shift(event), Reason("issue", 0, event.dispatched + 1)]
+        for unit in Unit:
+            if event.instruction.waits[unit]:
+                reasons += self._of_wait(event, unit)
+        if event.start > event.ready:
+            reasons.append(Reason(self._bank_holder(event), event.ready, event.start))
+        return reasons
+
+    def _of_shift(self, event: Event) -> list[Reason]:
+        """The shift takes its cycle once all that gates it is there; before, that is the reason."""
+        gated = event.dispatched + 1
+        for unit in self.shift_gates:
+            count = event.instruction.waits[unit]
+            if count:
+                gated = max(gated, self.by_unit[unit][count - 1].drained)
+        return [Reason("weight shift", gated, event.shifted + 1)]
+
+    def _of_wait(self, event: Event, unit: Unit) -> list[Reason]:
+        count = event.instruction.waits[unit]
+        awaited = self.by_unit[unit][count - 1]
+        until = awaited.drained
+        if unit is Unit.VECTOR:
+            return self._of_vector(event, awaited, self.vector_busy_since[count - 1])
+        if unit is Unit.LOAD:
+            cause = awaited.waited_for
+            name = _OF_UNIT[cause] if cause in ("link", "store", "vector") else "input"
+            return [
+                Reason(name, 0, awaited.ready, input=True),
+                Reason("input", awaited.ready, until, input=True),
+            ]
+        return [Reason(_OF_UNIT.get(unit.name.lower(), "issue"), 0, until)]
+
+    @staticmethod
+    def _of_vector(event: Event, awaited: Event, busy_since: int) -> list[Reason]:
+        """Accumulators that are still being read: vector. Activations that are not written yet:
+        vector while that unit works without a pause, read-after-write before and after.
+        """
+        matmul, reader = event.instruction, awaited.instruction
+        assert isinstance(matmul, MatMul)
+        if isinstance(reader, Requant):
+            apart = (
+                reader.entry + reader.m <= matmul.entry or matmul.entry + matmul.m <= reader.entry
+            )
+            if not apart:
+                return [Reason("vector", 0, awaited.drained)]
+        return [
+            Reason("vector", busy_since, awaited.issued, read_after_write=True),
+            Reason("read-after-write", 0, awaited.drained, read_after_write=True),
+        ]
+
+    def _bank_holder(self, event: Event) -> str:
+        """Who released the bank in the cycle in which the MatMul could start."""
+        holder = self.bank_releases.get(event.start)
+        return _OF_UNIT[holder.instruction.unit.name.lower()] if holder else "issue"
+
+    def _after(self, free: int) -> Iterable[Stall]:
+        """Time without a MatMul to come, by the unit that is busy."""
+        marks: list[tuple[int, int, int]] = []
+        for place, (unit, _) in enumerate(ORDER_OF_UNITS):
+            for event in self.by_unit[unit]:
+                begin, end = max(event.start, free), event.issued
+                if begin < end:
+                    marks += [(begin, place, 1), (end, place, -1)]
+        busy = [0] * len(ORDER_OF_UNITS)
+        now = free
+        for when, place, change in [*sorted(marks), (self.segment.cycles, 0, 0)]:
+            if when > now:
+                yield Stall(self._busiest(busy), now, when)
+                now = when
+            busy[place] += change
+
+    @staticmethod
+    def _busiest(busy: list[int]) -> str:
+        for count, (_, name) in zip(busy, ORDER_OF_UNITS, strict=True):
+            if count:
+                return name
+        return "drain"
