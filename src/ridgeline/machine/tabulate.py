@@ -26,6 +26,10 @@ from ridgeline.machine.simulate import Trace, host_cycles
 from ridgeline.results.rows import Accuracy, LayerRow, Limit, MachineFacts, Report
 
 
+NO_LAYER = Layer("(no layer)", "", "move", 0, 0, 0, 0, 0, (), "transfers that belong to no layer")
+"""The row of what no layer accounts for, so that rows always sum to the whole."""
+
+
 def report(
     program: Program,
     trace: Trace,
@@ -42,12 +46,15 @@ def report(
     by layer name, what is known of its error against the float model.
     """
     needs = _needs(program)
-    entries = ledger(trace)
+    account = ledger(trace)
     known = sqnr_db or {}
-    rows = tuple(
-        _row(program.machine, layer, needs[index], entries.layer_cycles(index), known)
+    rows = [
+        _row(program.machine, layer, needs[index], account.layer_cycles(index), known)
         for index, layer in enumerate(program.layers)
-    )
+    ]
+    other = {name: n / account.slots_per_cycle for name, n in account.other.items()}
+    if any(other.values()):
+        rows.append(_row(program.machine, NO_LAYER, needs[-1], other, known))
     return Report(
         model=program.name,
         machine=machine_facts(program.machine),
@@ -55,7 +62,7 @@ def report(
         batch=batch if batch is not None else _batch(program),
         cycles=trace.cycles,
         device_cycles=trace.device_cycles,
-        rows=rows,
+        rows=tuple(rows),
         steady_cycles=steady_cycles,
         accuracy=accuracy,
         notes=notes,
@@ -94,10 +101,10 @@ class _Need:
 
 
 def _needs(program: Program) -> list[_Need]:
-    needs = [_Need() for _ in program.layers]
+    """Of each layer; the last is of the instructions that belong to none."""
+    needs = [_Need() for _ in range(len(program.layers) + 1)]
     for instruction in program.instructions:
-        if instruction.layer >= 0:
-            _count(needs[instruction.layer], instruction, program.machine)
+        _count(needs[instruction.layer], instruction, program.machine)
     for segment in program.segments:
         if isinstance(segment, HostSegment) and segment.layers:
             share = Fraction(host_cycles(segment, program.machine), len(segment.layers))
@@ -157,7 +164,7 @@ def _row(
         ideal_array_cycles=need.array_work / peak,
         ideal_memory_cycles=need.bytes / per_cycle,
         busy_cycles={limit: float(cycles) for limit, cycles in need.busy.items()},
-        ledger=dict(entries),
+        ledger={name: cycles for name, cycles in entries.items() if cycles},
         sqnr_db=_finite(sqnr_db.get(layer.name)),
         reason=layer.reason,
         origin=layer.origin,

@@ -1,0 +1,87 @@
+"""What `import ridgeline` offers: one function for each step of a model's way.
+
+Every function raises `ridgeline.errors.RidgelineError` for what a user can mend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from ridgeline.compiler import pipeline as compiler_pipeline
+from ridgeline.frontend import onnx_reader
+from ridgeline.frontend.runtime import OnnxRuntimeExecutor
+from ridgeline.ir import Graph
+from ridgeline.machine import execute as machine_execute
+from ridgeline.machine import loader, tabulate
+from ridgeline.machine import simulate as machine_simulate
+from ridgeline.machine.description import Machine
+from ridgeline.machine.program import Program
+from ridgeline.machine.simulate import Trace
+from ridgeline.passes.pipeline import prepare
+from ridgeline.quant import quantize as quantizer
+from ridgeline.quant.recipe import Recipe
+from ridgeline.results.rows import Report
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+Dump = Callable[[str, Any], None]
+"""Called with a stage's name and what it made: a Graph, or the text of a plan or program."""
+
+
+def read_onnx(
+    source: Path | str | bytes,
+    *,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    batch: int | None = None,
+    dump: Dump | None = None,
+) -> Graph:
+    """The graph of an ONNX file, folded and fused; a quantised (QDQ) file stays quantised.
+
+    `shapes` gives dimensions by input name; `batch` binds an open first dimension, which is 1
+    otherwise.
+    """
+    graph = onnx_reader.read_onnx(source, shapes=shapes, batch=batch)
+    if dump is not None:
+        dump("read", graph)
+    return prepare(graph, dump)
+
+
+def load_machine(name: str | Path, settings: Sequence[str] = ()) -> Machine:
+    """The shipped machine of this name, or that of a TOML file; `settings` like "array.rows=32"."""
+    return loader.load_machine(name, settings)
+
+
+def quantize(graph: Graph, samples: Arrays, recipe: Recipe | None = None) -> Graph:
+    """The graph with int8 weights and calibrated integer activations.
+
+    `samples` holds, by input name, arrays of [samples, ...], preprocessed as the model expects.
+    """
+    return quantizer.quantize(graph, samples, recipe)
+
+
+def compile(
+    graph: Graph, machine: Machine, *, dump: Dump | None = None, host_link: bool = True
+) -> Program:
+    """A checked Program for `machine`. Without `host_link`, data start and end in device memory."""
+    return compiler_pipeline.compile(graph, machine, dump=dump, host_link=host_link)
+
+
+def execute(program: Program, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+    """Outputs by name, bit for bit; operators that fall back are run by ONNX Runtime."""
+    return machine_execute.execute(program, inputs, OnnxRuntimeExecutor())
+
+
+def simulate(program: Program) -> Trace:
+    """When every instruction starts and ends, in cycles of the machine's clock."""
+    return machine_simulate.simulate(program)
+
+
+def report(program: Program, trace: Trace) -> Report:
+    """A row for each layer: what it had to do, what limits it, where its cycles went."""
+    return tabulate.report(program, trace)
+
+
+__all__ = ["compile", "execute", "load_machine", "quantize", "read_onnx", "report", "simulate"]

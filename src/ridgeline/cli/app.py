@@ -1,0 +1,261 @@
+"""The commands and their options. What they do is imported when a command runs, so that --help is
+quick.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ridgeline import __version__
+from ridgeline.cli.failure import Commands
+
+app = typer.Typer(
+    cls=Commands,
+    name="ridgeline",
+    help="Quantise an ONNX model to INT8, compile it onto an accelerator, run it there bit for bit"
+    " and cycle for cycle, and say layer by layer what limits it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="ONNX model, float or QDQ.")]
+ProgramFile = Annotated[Path, typer.Argument(metavar="P.rlp", help="Program made by `compile`.")]
+MachineName = Annotated[
+    str,
+    typer.Option("--machine", "-m", metavar="NAME|FILE", help="Shipped machine, or a TOML file."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a field: --set array.rows=32."),
+]
+Batch = Annotated[
+    int | None, typer.Option("--batch", min=1, metavar="N", help="Samples in one run.")
+]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option("--shape", metavar="NAME=D0,D1,...", help="Dimensions of an input."),
+]
+Calibrate = Annotated[
+    Path | None,
+    typer.Option("--calibrate", metavar="DATA.npz", help="Samples that set the ranges."),
+]
+Activations = Annotated[
+    Literal["uint8", "int8", "int16"],
+    typer.Option("--activations", help="Number format of activations."),
+]
+Observer = Annotated[
+    Literal["minmax", "percentile"], typer.Option("--observer", help="How ranges are found.")
+]
+Labels = Annotated[
+    bool, typer.Option("--labels", help="Print the accuracy; --input holds `labels` too.")
+]
+DumpStages = Annotated[
+    Path | None,
+    typer.Option("--dump-stages", metavar="DIR", help="Write every stage as text and ONNX."),
+]
+TraceFile = Annotated[
+    Path | None,
+    typer.Option("--trace", metavar="FILE", help="Write a trace for ui.perfetto.dev."),
+]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON.")
+]
+ReportFormat = Annotated[
+    Literal["text", "markdown", "csv", "json"],
+    typer.Option("--format", help="How the report is printed."),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--columns", metavar="KEY,...", help="Columns of the table, or all."),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"ridgeline {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def ridgeline(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    model: Model,
+    machine: MachineName = "tiny-16",
+    settings: Settings = None,
+    batch: Batch = None,
+    shape: Shapes = None,
+    input: Annotated[
+        Path | None,
+        typer.Option(
+            "--input", "-i", metavar="DATA.npz", help="Samples to execute, by input name."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="OUT.npz", help="Write the outputs.")
+    ] = None,
+    calibrate: Calibrate = None,
+    labels: Labels = False,
+    activations: Activations = "uint8",
+    observer: Observer = "minmax",
+    floating: Annotated[
+        str | None,
+        typer.Option("--float", metavar="FORMAT", help="Compute in this format, not in INT8."),
+    ] = None,
+    dump_stages: DumpStages = None,
+    trace: TraceFile = None,
+    json: JsonFile = None,
+    format: ReportFormat = "text",
+    columns: Columns = None,
+) -> None:
+    """The whole way: read, quantise, compile, execute, time and report."""
+    from ridgeline.cli.run import RunOptions
+    from ridgeline.cli.run import run as run_all
+    from ridgeline.cli.show import Format, split_columns
+    from ridgeline.quant.recipe import Recipe
+
+    run_all(
+        RunOptions(
+            model=model,
+            machine=machine,
+            settings=tuple(settings or ()),
+            batch=batch,
+            shapes=tuple(shape or ()),
+            input=input,
+            output=output,
+            calibrate=calibrate,
+            labels=labels,
+            recipe=Recipe(activations=activations, observer=observer),
+            floating=floating,
+            dump_stages=dump_stages,
+            trace=trace,
+            json=json,
+            format=Format(format),
+            columns=tuple(split_columns(columns or ())),
+        )
+    )
+
+
+@app.command()
+def quantize(
+    model: Model,
+    calibrate: Annotated[
+        Path, typer.Option("--calibrate", metavar="DATA.npz", help="Samples that set the ranges.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="Q.onnx", help="The quantised model.")
+    ],
+    activations: Activations = "uint8",
+    observer: Observer = "minmax",
+    batch: Batch = None,
+    shape: Shapes = None,
+) -> None:
+    """Write the INT8 model as ONNX (QDQ), which ONNX Runtime runs."""
+    from ridgeline.cli import programs
+    from ridgeline.quant.recipe import Recipe
+
+    recipe = Recipe(activations=activations, observer=observer)
+    programs.quantize(model, output, calibrate, recipe, batch, tuple(shape or ()))
+
+
+@app.command()
+def compile(
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="P.rlp", help="The program.")],
+    machine: MachineName = "tiny-16",
+    settings: Settings = None,
+    calibrate: Calibrate = None,
+    activations: Activations = "uint8",
+    observer: Observer = "minmax",
+    batch: Batch = None,
+    shape: Shapes = None,
+    dump_stages: DumpStages = None,
+) -> None:
+    """Write the program that computes a model on a machine."""
+    from ridgeline.cli import programs
+    from ridgeline.quant.recipe import Recipe
+
+    recipe = Recipe(activations=activations, observer=observer)
+    shapes = tuple(shape or ())
+    programs.compile(
+        model, output, machine, tuple(settings or ()), recipe, calibrate, batch, shapes, dump_stages
+    )
+
+
+@app.command()
+def disassemble(program: ProgramFile) -> None:
+    """Print a program's instructions."""
+    from ridgeline.cli import programs
+
+    programs.disassemble(program)
+
+
+@app.command()
+def check(program: ProgramFile) -> None:
+    """Prove that a program has no race and no deadlock."""
+    from ridgeline.cli import programs
+
+    programs.check_program(program)
+
+
+@app.command()
+def execute(
+    program: ProgramFile,
+    input: Annotated[
+        Path,
+        typer.Option(
+            "--input", "-i", metavar="DATA.npz", help="Samples to execute, by input name."
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="OUT.npz", help="Write the outputs.")
+    ] = None,
+    labels: Labels = False,
+) -> None:
+    """Compute a program's outputs, bit for bit."""
+    from ridgeline.cli import programs
+
+    programs.execute(program, input, output, labels)
+
+
+@app.command()
+def simulate(
+    program: ProgramFile,
+    trace: TraceFile = None,
+    json: JsonFile = None,
+    format: ReportFormat = "text",
+    columns: Columns = None,
+) -> None:
+    """Time a program, cycle for cycle, and say what limits each layer."""
+    from ridgeline.cli import programs
+    from ridgeline.cli.show import Format, split_columns
+
+    programs.simulate(program, trace, json, Format(format), tuple(split_columns(columns or ())))
+
+
+@app.command()
+def machines(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME|FILE", help="Show every field of this machine.")
+    ] = None,
+    settings: Settings = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the machines that come with Ridgeline, or every field of one with its source."""
+    from ridgeline.cli.machines import show_machines
+
+    show_machines(name, tuple(settings or ()), json)

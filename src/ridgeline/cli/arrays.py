@@ -1,0 +1,172 @@
+"""Arrays from a user's .npz file: each way in which they can be wrong has its own message."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgeline.errors import RidgelineError, did_you_mean
+
+Array = npt.NDArray[Any]
+Arrays = dict[str, Array]
+
+MAKE = "Make one with: numpy.savez('data.npz', NAME=array)"
+
+
+def read_arrays(path: Path) -> Arrays:
+    """Every array of a .npz file by name.
+
+    Raises RidgelineError when it is missing, empty, no .npz, cut short, or holds Python objects.
+    """
+    where = str(path)
+    if not path.exists():
+        raise RidgelineError("no such file", where=where, fix=MAKE)
+    if path.is_dir():
+        raise RidgelineError("this is a folder, not a .npz file", where=where, fix=MAKE)
+    try:
+        if path.stat().st_size == 0:
+            raise RidgelineError("the file is empty", where=where, fix=MAKE)
+        if not zipfile.is_zipfile(path):
+            raise _no_archive(path)
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: _member(archive, name, where) for name in archive.files}
+    except OSError as error:
+        raise RidgelineError(
+            f"cannot be read ({error.strerror or error})", where=where, fix="Check its permissions"
+        ) from error
+    except zipfile.BadZipFile as error:
+        raise RidgelineError(f"is damaged ({error})", where=where, fix=MAKE) from error
+    if not arrays:
+        raise RidgelineError("holds no arrays", where=where, fix=MAKE)
+    return arrays
+
+
+def _no_archive(path: Path) -> RidgelineError:
+    with path.open("rb") as stream:
+        head = stream.read(6)
+    if head.startswith(b"PK"):
+        what = "the file is cut short"
+    elif head == b"\x93NUMPY":
+        what = "this is a single array (.npy), which has no name"
+    else:
+        what = "this is not a .npz file"
+    return RidgelineError(what, where=str(path), fix=MAKE)
+
+
+def _member(archive: Any, name: str, where: str) -> Array:
+    try:
+        return np.asarray(archive[name])
+    except ValueError as error:
+        if "pickle" in str(error):
+            raise RidgelineError(
+                f"array '{name}' holds Python objects, which are never loaded",
+                where=where,
+                fix="Store it as numbers, for example with array.astype('float32')",
+            ) from error
+        raise RidgelineError(f"array '{name}' is damaged ({error})", where=where) from error
+    except (EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise RidgelineError(
+            f"array '{name}' is damaged ({error})", where=where, fix="Copy or make the file again"
+        ) from error
+
+
+def fit_arrays(
+    arrays: Mapping[str, Array], wanted: Mapping[str, tuple[tuple[int, ...], Any]], path: Path
+) -> Arrays:
+    """The arrays of the wanted names, of the wanted number formats and trailing dimensions.
+
+    `wanted` maps a name to its shape in the model and its NumPy type; the first dimension may
+    differ, as it counts samples. Other arrays of the file are left out.
+    """
+    fitting = {
+        name: _fit(name, arrays, shape, np.dtype(dtype), str(path))
+        for name, (shape, dtype) in wanted.items()
+    }
+    counts = {name: len(array) for name, array in fitting.items() if array.ndim}
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"'{name}' {count}" for name, count in counts.items())
+        raise RidgelineError(
+            f"arrays have different numbers of samples: {listed}",
+            where=str(path),
+            fix="Give every input the same first dimension",
+        )
+    return fitting
+
+
+def _fit(
+    name: str, arrays: Mapping[str, Array], shape: tuple[int, ...], dtype: np.dtype[Any], where: str
+) -> Array:
+    expected = f"{dtype}[{', '.join(['samples', *map(str, shape[1:])])}]"
+    if name not in arrays:
+        raise RidgelineError(
+            f"has no array '{name}', which the model takes as {expected}",
+            where=where,
+            fix=f"It has: {', '.join(sorted(arrays))}. Store it as numpy.savez(..., {name}=array)"
+            if arrays
+            else did_you_mean(name, arrays),
+        )
+    array = arrays[name]
+    if array.ndim != len(shape) or array.shape[1:] != shape[1:]:
+        raise RidgelineError(
+            f"array '{name}' has shape {list(array.shape)}, the model takes {expected}",
+            where=where,
+            fix="Reshape the array, or set the model's dimensions with --shape",
+        )
+    if array.size == 0:
+        raise RidgelineError(f"array '{name}' has no samples", where=where, fix="Give at least one")
+    return _converted(name, array, dtype, where)
+
+
+def _converted(name: str, array: Array, dtype: np.dtype[Any], where: str) -> Array:
+    if array.dtype != dtype:
+        if dtype.kind != "f" or array.dtype.kind not in "fiub":
+            raise RidgelineError(
+                f"array '{name}' is {array.dtype}, the model takes {dtype}",
+                where=where,
+                fix=f"Convert it with array.astype('{dtype}')",
+            )
+        array = array.astype(dtype)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        bad = int((~np.isfinite(array)).sum())
+        raise RidgelineError(
+            f"array '{name}' has {bad:,} NaN or infinite values of {array.size:,}",
+            where=where,
+            fix="Remove or repair those samples",
+        )
+    return array
+
+
+def read_labels(arrays: Mapping[str, Array], count: int, path: Path) -> npt.NDArray[np.int64]:
+    """The array `labels`: one whole number for each of `count` samples."""
+    if "labels" not in arrays:
+        raise RidgelineError(
+            "has no array 'labels', which --labels needs",
+            where=str(path),
+            fix=f"It has: {', '.join(sorted(arrays))}. Store the classes' numbers as 'labels'",
+        )
+    labels = arrays["labels"]
+    if labels.dtype.kind not in "iu" or labels.shape != (count,):
+        raise RidgelineError(
+            f"array 'labels' is {labels.dtype}{list(labels.shape)}, not int64[{count}]",
+            where=str(path),
+            fix="Give one class number for each sample",
+        )
+    return labels.astype(np.int64)
+
+
+def batches(arrays: Mapping[str, Array], size: int) -> Iterator[tuple[Arrays, int]]:
+    """The samples in batches of `size`, each with how many of it count.
+
+    The last one is filled up with samples from the beginning.
+    """
+    count = max((len(a) for a in arrays.values() if a.ndim), default=1)
+    for start in range(0, count, size):
+        indices = np.arange(start, start + size) % count
+        part = {n: a[indices] if a.ndim else a for n, a in arrays.items()}
+        yield part, min(size, count - start)

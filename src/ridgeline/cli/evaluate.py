@@ -1,0 +1,75 @@
+"""Execution of all samples in batches, and how often the answers are right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgeline import api
+from ridgeline.cli.arrays import Arrays, batches
+from ridgeline.errors import RidgelineError
+from ridgeline.frontend.graph_runner import GraphRunner
+from ridgeline.ir import Graph
+from ridgeline.machine.program import Program
+from ridgeline.results.rows import Accuracy
+
+Run = Callable[[Arrays], Mapping[str, npt.NDArray[Any]]]
+
+
+def execute_all(program: Program, data: Arrays) -> Arrays:
+    """Outputs of every sample, bit for bit, in batches of the program's size."""
+    inputs = program.inputs + program.device_inputs
+    size = next((t.shape[0] for t in inputs if t.shape), 1)
+    return _run_all(lambda part: api.execute(program, part), data, size)
+
+
+def run_float(graph: Graph, data: Arrays) -> Arrays:
+    """Outputs of the float graph in ONNX Runtime, for comparison."""
+    runner = GraphRunner(graph)
+    names = [value.name for value in graph.outputs]
+    size = next((v.type.shape[0] for v in graph.inputs if v.type.shape), 1)
+    return _run_all(lambda part: dict(zip(names, runner.run(part), strict=True)), data, size)
+
+
+def _run_all(run: Run, data: Arrays, size: int) -> Arrays:
+    parts: dict[str, list[npt.NDArray[Any]]] = {}
+    for part, count in batches(data, size):
+        for name, array in run(part).items():
+            whole = array.ndim == 0 or len(array) != size
+            parts.setdefault(name, []).append(array if whole else array[:count])
+    return {name: _joined(arrays) for name, arrays in parts.items()}
+
+
+def _joined(arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    return arrays[0] if len(arrays) == 1 else np.concatenate([np.atleast_1d(a) for a in arrays])
+
+
+def accuracy(labels: npt.NDArray[np.int64], quantised: Arrays, floating: Arrays | None) -> Accuracy:
+    """Right answers: the largest value of the first output is at the label's place."""
+    return Accuracy(
+        images=len(labels),
+        float_right=None if floating is None else _right(labels, floating),
+        quantised_right=_right(labels, quantised),
+    )
+
+
+def _right(labels: npt.NDArray[np.int64], outputs: Arrays) -> int:
+    name, scores = next(iter(outputs.items()))
+    if scores.ndim < 2 or len(scores) != len(labels):
+        raise RidgelineError(
+            f"output '{name}' of shape {list(scores.shape)} holds no score for each class",
+            where="--labels",
+            fix="Leave --labels out for this model",
+        )
+    flat = scores.reshape(len(scores), -1)
+    most = int(labels.max(initial=0))
+    if most >= flat.shape[1] or int(labels.min(initial=0)) < 0:
+        raise RidgelineError(
+            f"label {most} is outside the {flat.shape[1]} classes of output '{name}'",
+            where="--labels",
+            fix="Count classes from 0",
+        )
+    return int((flat.argmax(axis=1) == labels).sum())

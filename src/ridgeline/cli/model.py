@@ -1,0 +1,176 @@
+"""From the options of a command to a quantised graph: read, calibrate, quantise, dump."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgeline import api
+from ridgeline.cli.arrays import Arrays, fit_arrays, read_arrays
+from ridgeline.cli.outputs import make_folder, write_file
+from ridgeline.errors import RidgelineError
+from ridgeline.frontend import onnx_reader
+from ridgeline.frontend.onnx_writer import onnx_bytes
+from ridgeline.ir import Graph
+from ridgeline.machine.description import Machine
+from ridgeline.passes.pipeline import is_quantised
+from ridgeline.quant.recipe import Recipe
+
+RANDOM_SAMPLES = 16
+RANDOM_SEED = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """A quantised graph and how it came about. `floating` is None for a model quantised before."""
+
+    graph: Graph
+    floating: Graph | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class StageDump:
+    """Numbered files for --dump-stages: every stage as text, graphs also as ONNX."""
+
+    folder: Path
+    count: int = field(default=0)
+
+    def __call__(self, stage: str, made: Any) -> None:
+        self.count += 1
+        path = self.folder / f"{self.count:02d}-{stage}.txt"
+        write_file(path, str(made))
+        if isinstance(made, Graph):
+            write_file(path.with_suffix(".onnx"), onnx_bytes(made))
+
+
+Dump = Callable[[str, Any], None]
+
+
+def stage_dump(folder: Path | None) -> Dump | None:
+    """The dump into `folder`, made first; None without one."""
+    if folder is None:
+        return None
+    make_folder(folder, "--dump-stages")
+    return StageDump(folder)
+
+
+def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Shapes by input name from texts such as "x=1,3,224,224"."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for text in texts:
+        name, equals, dims = text.rpartition("=")
+        try:
+            shape = tuple(int(d) for d in dims.replace("x", ",").split(","))
+        except ValueError:
+            shape = ()
+        if not equals or not name or not shape:
+            raise RidgelineError(
+                f"'{text}' is not NAME=D0,D1,...",
+                where="--shape",
+                fix="For example: --shape image=1,3,224,224",
+            )
+        shapes[name] = shape
+    return shapes
+
+
+def read_graph(
+    model: Path,
+    shapes: dict[str, tuple[int, ...]],
+    batch: int | None,
+    data: Arrays | None,
+    dump: Dump | None = None,
+) -> Graph:
+    """The folded and fused graph.
+
+    Without --batch, an open first dimension takes all samples of `data` at once.
+    """
+    if batch is None and data and not shapes:
+        first = onnx_reader.read_onnx(model)
+        batch = _open_batch(model, first, data)
+    return api.read_onnx(model, shapes=shapes, batch=batch, dump=dump)
+
+
+def _open_batch(model: Path, graph: Graph, data: Arrays) -> int | None:
+    """The number of samples, when the model takes that many; else None."""
+    counts = [len(data[v.name]) for v in graph.inputs if v.name in data and data[v.name].ndim]
+    if not counts or counts[0] < 1 or graph.inputs[0].type.shape[:1] == (counts[0],):
+        return None
+    try:
+        onnx_reader.read_onnx(model, batch=counts[0])
+    except RidgelineError:
+        return None  # The model fixes its batch: the samples are taken in batches of that.
+    return counts[0]
+
+
+def input_types(graph: Graph) -> dict[str, tuple[tuple[int, ...], Any]]:
+    """Shape and NumPy type of each input, by name."""
+    return {v.name: (v.type.shape, v.type.dtype.numpy) for v in graph.inputs}
+
+
+def check_formats(machine: Machine, activations: str, floating: str | None) -> None:
+    """Refuse number formats that the machine's array does not have, naming those it has."""
+    formats = list(machine.array.macs_per_pe_per_cycle)
+    have = "It has: " + ", ".join(formats)
+    if floating is not None and floating not in formats:
+        raise RidgelineError(
+            f"the array of machine {machine.name} has no {floating}",
+            where="--float",
+            fix=f"{have}. Leave --float out to quantise the model",
+        )
+    needed = "int16" if activations == "int16" else "int8"
+    if needed not in formats:
+        raise RidgelineError(
+            f"the array of machine {machine.name} has no {needed}",
+            where="--activations",
+            fix=f"{have}. Or add it: --set array.macs_per_pe_per_cycle.{needed}=0.5",
+        )
+
+
+def prepare(
+    graph: Graph,
+    recipe: Recipe,
+    calibrate: Path | None,
+    data: Arrays | None,
+    dump: Dump | None = None,
+) -> Prepared:
+    """The quantised graph; a model that is quantised already is taken as it is."""
+    if is_quantised(graph):
+        notes = ("the model is quantised already: --calibrate is not used",) if calibrate else ()
+        return Prepared(graph, None, notes)
+    samples, notes = _samples(graph, calibrate, data)
+    quantised = api.quantize(graph, samples, recipe)
+    if dump is not None:
+        dump("quantize", quantised)
+    return Prepared(quantised, graph, notes)
+
+
+def _samples(
+    graph: Graph, calibrate: Path | None, data: Arrays | None
+) -> tuple[Arrays, tuple[str, ...]]:
+    if calibrate is not None:
+        return fit_arrays(read_arrays(calibrate), input_types(graph), calibrate), ()
+    if data is not None:
+        return data, ("calibrated on --input itself; give other samples with --calibrate",)
+    note = (
+        "WARNING: calibrated on random numbers, so the results mean nothing and only the timing"
+        " does; give samples with --calibrate"
+    )
+    return _random_samples(graph), (note,)
+
+
+def _random_samples(graph: Graph) -> Arrays:
+    random = np.random.default_rng(RANDOM_SEED)
+    arrays: Arrays = {}
+    for value in graph.inputs:
+        shape = (RANDOM_SAMPLES, *value.type.shape[1:])
+        numbers: npt.NDArray[Any] = random.standard_normal(shape)
+        if not value.type.dtype.is_float:
+            numbers = np.abs(numbers)
+        arrays[value.name] = numbers.astype(value.type.dtype.numpy)
+    return arrays

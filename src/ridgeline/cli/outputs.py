@@ -1,0 +1,101 @@
+"""Files that commands write: checked before the work begins, written beside and then renamed."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgeline.errors import RidgelineError
+
+
+def check_writable(path: Path | None, option: str) -> None:
+    """Raise RidgelineError now if a file could not be written here after the work."""
+    if path is None:
+        return
+    reason = _obstacle(path)
+    if reason:
+        raise RidgelineError(
+            f"cannot be written ({reason})",
+            where=str(path),
+            fix=f"Choose another path with {option}",
+        )
+
+
+def _obstacle(path: Path) -> str:
+    folder = path.parent
+    if path.is_dir():
+        return "it is a folder"
+    if not folder.exists():
+        return f"there is no folder '{folder}'"
+    if not folder.is_dir():
+        return f"'{folder}' is not a folder"
+    if not os.access(folder, os.W_OK):
+        return f"the folder '{folder}' may not be written"
+    if path.exists() and not os.access(path, os.W_OK):
+        return "it is write-protected"
+    return ""
+
+
+def make_folder(path: Path, option: str) -> None:
+    """Make the folder of --dump-stages, or say why not."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RidgelineError(
+            f"cannot be made ({error.strerror})", where=str(path), fix=f"Choose another {option}"
+        ) from error
+
+
+def write_file(path: Path, data: bytes | str) -> None:
+    """Write the whole file or none of it, also when interrupted."""
+    content = data.encode() if isinstance(data, str) else data
+    beside = ""
+    try:
+        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(beside, 0o666 & ~umask)
+        os.replace(beside, path)
+        beside = ""
+    except OSError as error:
+        raise RidgelineError(
+            f"cannot be written ({error.strerror})", where=str(path), fix="Choose another path"
+        ) from error
+    finally:
+        if beside:
+            Path(beside).unlink(missing_ok=True)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write a .npz with these names."""
+    stream = io.BytesIO()
+    # NumPy names its own first parameter `file`, so an output of that name needs another way in.
+    keywords: dict[str, Any] = dict(arrays)
+    if "file" in keywords:
+        raise RidgelineError(
+            "an output named 'file' cannot be stored in a .npz",
+            where=str(path),
+            fix="Rename the output in the model",
+        )
+    np.savez_compressed(stream, **keywords)
+    write_file(path, stream.getvalue())
+
+
+def say(text: str) -> None:
+    """Print a result to stdout."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def note(text: str) -> None:
+    """Print a remark to stderr, so that stdout holds results only."""
+    print(text, file=sys.stderr)

@@ -1,0 +1,140 @@
+"""`ridgeline run`: a model's whole way, from the file to the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ridgeline import api
+from ridgeline.cli.arrays import Arrays, fit_arrays, read_arrays, read_labels
+from ridgeline.cli.evaluate import accuracy, execute_all, run_float
+from ridgeline.cli.model import (
+    Prepared,
+    check_formats,
+    input_types,
+    parse_shapes,
+    prepare,
+    read_graph,
+    stage_dump,
+)
+from ridgeline.cli.outputs import check_writable, note, write_arrays, write_file
+from ridgeline.cli.show import Format, show_report, stage
+from ridgeline.errors import RidgelineError
+from ridgeline.machine import tabulate
+from ridgeline.machine.program import Program
+from ridgeline.quant.recipe import Recipe
+from ridgeline.quant.report import layer_sqnr_db
+from ridgeline.results.columns import choose_columns
+from ridgeline.results.rows import Accuracy, Report
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of `ridgeline run`, as the command line has them."""
+
+    model: Path
+    machine: str
+    settings: tuple[str, ...]
+    batch: int | None
+    shapes: tuple[str, ...]
+    input: Path | None
+    output: Path | None
+    calibrate: Path | None
+    labels: bool
+    recipe: Recipe
+    floating: str | None
+    dump_stages: Path | None
+    trace: Path | None
+    json: Path | None
+    format: Format
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What executing the samples gave; empty without --input."""
+
+    outputs: Arrays
+    accuracy: Accuracy | None = None
+
+
+def run(options: RunOptions) -> None:
+    """Do it all and print the report. Raises RidgelineError before the long work where it can."""
+    _check_options(options)
+    machine = api.load_machine(options.machine, options.settings)
+    check_formats(machine, options.recipe.activations, options.floating)
+    raw = read_arrays(options.input) if options.input else None
+    dump = stage_dump(options.dump_stages)
+    with stage("reading"):
+        graph = read_graph(options.model, parse_shapes(options.shapes), options.batch, raw, dump)
+        data = None
+        if raw is not None and options.input is not None:
+            data = fit_arrays(raw, input_types(graph), options.input)
+    with stage("quantising"):
+        prepared = prepare(graph, options.recipe, options.calibrate, data, dump)
+    with stage("compiling"):
+        program = api.compile(prepared.graph, machine, dump=dump)
+    with stage("executing"):
+        outcome = _execute(options, program, prepared, raw, data)
+    with stage("simulating"):
+        report = _report(options, program, prepared, data)
+    report = replace(report, accuracy=outcome.accuracy)
+    if options.output is not None:
+        write_arrays(options.output, outcome.outputs)
+    write_report_files(report, options.json)
+    show_report(report, options.format, options.columns)
+
+
+def _check_options(options: RunOptions) -> None:
+    choose_columns(options.columns)
+    check_writable(options.output, "--output")
+    check_writable(options.trace, "--trace")
+    check_writable(options.json, "--json")
+    for option, given in (("--output", options.output), ("--labels", options.labels)):
+        if given and options.input is None:
+            raise RidgelineError(
+                f"{option} needs samples", where=option, fix="Give them with --input DATA.npz"
+            )
+
+
+def _execute(
+    options: RunOptions,
+    program: Program,
+    prepared: Prepared,
+    raw: Arrays | None,
+    data: Arrays | None,
+) -> Outcome:
+    if raw is None or data is None or options.input is None:
+        return Outcome({})
+    labels = None
+    if options.labels:
+        count = max((len(a) for a in data.values() if a.ndim), default=1)
+        labels = read_labels(raw, count, options.input)
+    outputs = execute_all(program, data)
+    if labels is None:
+        return Outcome(outputs)
+    floating = run_float(prepared.floating, data) if prepared.floating else None
+    return Outcome(outputs, accuracy(labels, outputs, floating))
+
+
+def _report(
+    options: RunOptions, program: Program, prepared: Prepared, data: Arrays | None
+) -> Report:
+    trace = api.simulate(program)
+    if options.trace is not None:
+        from ridgeline.render import perfetto
+
+        write_file(options.trace, perfetto.render(trace))
+        note(f"trace written to {options.trace}: open it at https://ui.perfetto.dev")
+    sqnr_db = None
+    if prepared.floating is not None and data is not None:
+        sqnr_db = layer_sqnr_db(prepared.floating, prepared.graph, data)
+    return tabulate.report(program, trace, sqnr_db=sqnr_db, notes=prepared.notes)
+
+
+def write_report_files(report: Report, path: Path | None) -> None:
+    """--json."""
+    if path is not None:
+        from ridgeline.render import json
+
+        write_file(path, json.render(report))

@@ -1,0 +1,74 @@
+"""How commands print: reports in the format asked for, progress on a terminal's stderr only."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+
+from ridgeline.cli.outputs import note, say
+from ridgeline.results.columns import choose_columns
+from ridgeline.results.rows import Report
+
+PIPED_WIDTH = 80
+
+
+class Format(StrEnum):
+    """How a report is printed."""
+
+    text = "text"
+    markdown = "markdown"
+    csv = "csv"
+    json = "json"
+
+
+def terminal_width() -> int:
+    """Characters in a line of stdout; 80 when it is no terminal."""
+    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+        return PIPED_WIDTH
+    return shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
+
+
+def show_report(report: Report, form: Format, columns: Sequence[str]) -> None:
+    """Print the report to stdout."""
+    from ridgeline.render import csv, json, markdown, text
+
+    chosen = choose_columns(columns) if columns else None
+    if form is Format.json:
+        say(json.render(report))
+    elif form is Format.csv:
+        say(csv.render(report, chosen))
+    elif form is Format.markdown:
+        say(markdown.render(report, chosen))
+    else:
+        say(_bold_title(text.render(report, terminal_width(), chosen)))
+    if form is Format.csv:
+        for remark in report.notes:
+            note(f"note: {remark}")
+
+
+def _bold_title(shown: str) -> str:
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return shown
+    title, newline, rest = shown.partition("\n")
+    return f"\x1b[1m{title}\x1b[0m{newline}{rest}"
+
+
+@contextmanager
+def stage(what: str) -> Iterator[None]:
+    """Say what is being done while it is done, where a person is watching."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+def split_columns(texts: Sequence[str]) -> list[str]:
+    """Column keys of options that are repeated or hold commas."""
+    return [key.strip() for text in texts for key in text.split(",") if key.strip()]
