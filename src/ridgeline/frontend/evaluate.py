@@ -29,9 +29,8 @@ def single_node_model(node: Any, inputs: Mapping[str, Array], opsets: Mapping[st
         [to_tensor(array, name, dtype_of(array)) for name, array in inputs.items()],
     )
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    return helper.make_model(
-        graph, opset_imports=imports, ir_version=helper.find_min_ir_version_for(imports, True)
-    )
+    ir_version = max(4, helper.find_min_ir_version_for(imports, True))
+    return helper.make_model(graph, opset_imports=imports, ir_version=ir_version)
 
 
 def evaluate_proto(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,29 @@ def _parse(data: bytes, where: str) -> Any:
         raise RidgelineError(
             "the model has no nodes", where=where, fix="Export a model that computes something."
         )
+    # protobuf hands out a string that is not UTF-8 as bytes.
+    damaged = next((t for t in _texts(model) if not isinstance(t, str)), None)
+    if damaged is not None:
+        raise RidgelineError(
+            f"the name {damaged!r} is not UTF-8 text",
+            where=where,
+            fix="The file is damaged: copy or export the model again.",
+        )
     return model
+
+
+def _texts(model: Any) -> Iterator[Any]:
+    """Every name in the model that code looks up."""
+    graph = model.graph
+    yield graph.name
+    yield from (o.domain for o in model.opset_import)
+    for value in (*graph.input, *graph.output, *graph.initializer):
+        yield value.name
+    for value in graph.input:
+        yield from (d.dim_param for d in value.type.tensor_type.shape.dim)
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (a.name for a in node.attribute)
 
 
 def _not_onnx(data: bytes, where: str) -> RidgelineError:

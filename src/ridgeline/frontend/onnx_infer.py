@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx
-from onnx import defs, helper, shape_inference, version_converter
+from onnx import checker, defs, helper, shape_inference, version_converter
 
 from ridgeline.errors import RidgelineError, did_you_mean
 from ridgeline.frontend.evaluate import MAX_CONSTANT_BYTES
@@ -22,6 +22,13 @@ from ridgeline.ir import TensorType, Value
 
 # Host nodes are brought to this opset: the first that has int16 and blocked quantisation.
 GRAPH_OPSET = 21
+
+_INFERENCE_ERRORS = (
+    shape_inference.InferenceError,
+    checker.ValidationError,
+    RuntimeError,
+    ValueError,
+)
 
 _DATA_LIMIT_ELEMENTS = 4096  # shapes, axes and the like; inference needs no larger constant
 
@@ -50,7 +57,7 @@ def output_types(
         found: Mapping[str, Any] = shape_inference.infer_node_outputs(
             schema, node, types, data, opset_imports=imports, ir_version=10
         )
-    except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
+    except _INFERENCE_ERRORS as error:
         raise _misfit(node, inputs, where, str(error)) from error
     resolved = [_resolved(found.get(name), where) for name in names]
     if any(t is None for t in resolved):
@@ -115,7 +122,14 @@ def _runtime_types(
         raise _misfit(node, inputs, where, _runtime_reason(error)) from error
     types: list[TensorType] = []
     for output in session.get_outputs():
-        if output.shape is None or not all(isinstance(d, int) for d in output.shape):
+        if not output.type.startswith("tensor("):
+            raise RidgelineError(
+                f"its output '{output.name}' is a {output.type}, not a tensor",
+                where=where,
+                fix="Export the model without sequences, maps and optionals.",
+            )
+        # An unknown rank is reported as [] too, and no operator that comes here makes a scalar.
+        if not output.shape or not all(isinstance(d, int) for d in output.shape):
             raise RidgelineError(
                 f"the shape of its output '{output.name}' depends on data",
                 where=where,
@@ -182,9 +196,9 @@ def _node_model(
         [to_tensor(v.data, n, v.type.dtype) for n, v in inputs.items() if v.data is not None],
     )
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    return helper.make_model(
-        graph, opset_imports=imports, ir_version=helper.find_min_ir_version_for(imports, True)
-    )
+    # Below IR version 4 initialisers had to be inputs too.
+    ir_version = max(4, helper.find_min_ir_version_for(imports, True))
+    return helper.make_model(graph, opset_imports=imports, ir_version=ir_version)
 
 
 def needs_newer_opset(node: Any, opset: int) -> bool:

@@ -44,6 +44,22 @@ def quant_of(node: Any, constants: Mapping[str, Array | None], where: str) -> Qu
     return Quant(scales, zeros.reshape(scales.shape), axis, block)
 
 
+def fitted(quant: Quant, shape: tuple[int, ...], where: str) -> Quant:
+    """The parameters with a non-negative axis. Raises RidgelineError when they do not fit."""
+    if quant.axis is None:
+        return quant
+    rank = len(shape)
+    axis = quant.axis + rank if quant.axis < 0 else quant.axis
+    if not 0 <= axis < rank or (not quant.block and quant.scale.shape != (shape[axis],)):
+        raise RidgelineError(
+            f"scales of shape {list(quant.scale.shape)} along axis {quant.axis} do not fit "
+            f"{list(shape)}",
+            where=where,
+            fix="Quantise the model again.",
+        )
+    return Quant(quant.scale, quant.zero_point, axis, quant.block)
+
+
 def collect_quants(
     nodes: Sequence[Any], constants: Mapping[str, Array], where: str
 ) -> dict[str, Quant]:
@@ -57,7 +73,7 @@ def collect_quants(
     for node in nodes:
         if node.op_type not in ("QuantizeLinear", "DequantizeLinear") or node.domain:
             continue
-        if any(n and n not in constants for n in node.input[1:]):
+        if len(node.input) < 2 or any(n and n not in constants for n in node.input[1:]):
             continue
         quant = quant_of(node, constants, f"{where}, node '{node.name or node.output[0]}'")
         if node.op_type == "QuantizeLinear":

@@ -21,7 +21,7 @@ from ridgeline.frontend.onnx_infer import (
     output_types,
 )
 from ridgeline.frontend.onnx_ops import TABLE
-from ridgeline.frontend.onnx_quant import collect_quants, quant_of
+from ridgeline.frontend.onnx_quant import collect_quants, fitted, quant_of
 from ridgeline.frontend.onnx_shapes import bind_shapes, declared_inputs
 from ridgeline.frontend.onnx_source import Source
 from ridgeline.frontend.onnx_types import Array, attributes, dtype_of_element, to_array
@@ -129,7 +129,8 @@ class _Reader:
         quant = self.quants.get(name)
         if quant is None or type.dtype.bits > 32:
             return type
-        return TensorType(type.shape, type.dtype, quant)
+        where = f"{self.where}, value '{name}'"
+        return TensorType(type.shape, type.dtype, fitted(quant, type.shape, where))
 
     def _read_constant(self, node: Any) -> None:
         where = self._where(node)
@@ -148,6 +149,7 @@ class _Reader:
 
     def _read_node(self, node: Any, opsets: Mapping[str, int]) -> None:
         where = self._where(node)
+        _name_absent_outputs(node)
         if node.domain == "ai.onnx":
             node.domain = ""
         if node.op_type in _CONTROL_FLOW and not node.domain:
@@ -285,7 +287,7 @@ class _Reader:
         """The input of a DequantizeLinear with that node's parameters in its type."""
         assert value is not None
         constants = {n: self.values[n].data for n in node.input[1:] if n}
-        quant = quant_of(node, constants, where)
+        quant = fitted(quant_of(node, constants, where), value.type.shape, where)
         type = TensorType(value.type.shape, value.type.dtype, quant)
         if value.type.quant is not None and value.type.quant.equals(quant):
             return value
@@ -314,6 +316,14 @@ def _host_node(node: Any, source: Source) -> Node:
     return source.node(op, inputs, dict(source.attrs))
 
 
+def _name_absent_outputs(node: Any) -> None:
+    """Give unwanted outputs before a wanted one names, since outputs count by position."""
+    name = _name_of(node)
+    while node.output and not node.output[-1]:
+        del node.output[-1]
+    node.output[:] = [o or f"{name}/unused{i}" for i, o in enumerate(node.output)]
+
+
 def _name_of(node: Any) -> str:
     return node.name or next((name for name in node.output if name), node.op_type)
 
@@ -335,6 +345,13 @@ def _constant_dtype(key: str) -> Any:
 
 def _in_order(graph: Any, where: str) -> list[Any]:
     """The nodes with every producer before its users; files need not be sorted to run."""
+    for node in graph.node:
+        if not any(node.output):
+            raise RidgelineError(
+                f"node '{node.name}' ({node.op_type}) makes nothing",
+                where=where,
+                fix="The file is damaged: export the model again.",
+            )
     made = {name for node in graph.node for name in node.output if name}
     ready = set[str]()
     ordered: list[Any] = []

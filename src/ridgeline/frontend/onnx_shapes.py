@@ -34,13 +34,17 @@ def declared_inputs(graph: Any, where: str) -> list[DeclaredInput]:
                 fix="Sequences, maps and optionals are not supported: give tensors.",
             )
         tensor = value.type.tensor_type
-        dims = tuple(_dim(d) for d in tensor.shape.dim) if tensor.HasField("shape") else None
+        dims = tuple(map(_dim, tensor.shape.dim)) if tensor.HasField("shape") else None
+        if dims and len(dims) > 1 and dims[0] == 0:
+            dims = ("?", *dims[1:])  # some exporters write 0 for an open batch
         declared.append(DeclaredInput(value.name, tensor.elem_type, dims))
     return declared
 
 
 def _dim(dim: Any) -> Dim:
-    return dim.dim_value if dim.dim_value > 0 else (dim.dim_param or "?")
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
+        return dim.dim_value
+    return dim.dim_param or "?"
 
 
 def bind_shapes(

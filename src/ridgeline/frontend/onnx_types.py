@@ -44,7 +44,8 @@ def dtype_of_element(element: int, where: str) -> DType:
     """The format of an ONNX element type. Raises RidgelineError for one that is not supported."""
     found = _ELEMENT_TYPES.get(element)
     if found is None:
-        name = TensorProto.DataType.Name(element) if 0 < element < 64 else str(element)
+        names = {number: name for name, number in TensorProto.DataType.items()}
+        name = names.get(element, str(element))
         raise RidgelineError(
             f"the element type {name} is not supported",
             where=where,
@@ -94,7 +95,16 @@ def attributes(node: Any, where: str) -> dict[str, Any]:
 
 
 def _attribute_value(attribute: Any, where: str) -> Any:
-    value = helper.get_attribute_value(attribute)
+    try:
+        value = helper.get_attribute_value(attribute)
+    except ValueError:
+        value = None
+    if value is None:
+        raise RidgelineError(
+            f"attribute '{attribute.name}' has no value",
+            where=where,
+            fix="The file is damaged: export the model again.",
+        )
     if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
         raise RidgelineError(
             f"attribute '{attribute.name}' holds a graph, and control flow is not read yet",

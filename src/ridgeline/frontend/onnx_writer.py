@@ -69,7 +69,7 @@ class _Writer:
         self.nodes: list[Any] = []
         self.initializers: dict[str, Any] = {}
         self.parameters: dict[tuple[int, str], list[str]] = {}
-        self.domains: set[str] = set()
+        self.domains: dict[str, int] = {}
         for value in (*graph.inputs, *graph.outputs):
             self.name(value)
 
@@ -89,7 +89,7 @@ class _Writer:
             value_info=self._value_info(),
         )
         imports = [helper.make_opsetid("", self._opset())]
-        imports += [helper.make_opsetid(domain, 1) for domain in sorted(self.domains)]
+        imports += [helper.make_opsetid(d, v) for d, v in sorted(self.domains.items())]
         return helper.make_model(
             graph,
             producer_name="ridgeline",
@@ -260,8 +260,6 @@ class _Writer:
 
     def _host(self, node: Node) -> None:
         domain, _, op = node.op.rpartition("::")
-        if domain:
-            self.domains.add(domain)
         proto = helper.make_node(
             op,
             [self.name(v) if v is not None else "" for v in node.inputs],
@@ -270,6 +268,9 @@ class _Writer:
             domain=domain or None,
         )
         schema = _schema(op, self.graph.opset, domain)
+        if domain:
+            version = schema.since_version if schema else 1
+            self.domains[domain] = max(version, self.domains.get(domain, 1))
         for key, value in node.attrs.items():
             kind = schema.attributes[key].type if schema and key in schema.attributes else None
             plain = (
@@ -341,7 +342,8 @@ def _axis(quant: Quant) -> dict[str, int]:
 
 
 def _schema(op: str, opset: int, domain: str) -> Any:
+    """The schema of a default-domain operator at `opset`, or another domain's newest, or None."""
     try:
-        return defs.get_schema(op, opset, domain)
+        return defs.get_schema(op, domain) if domain else defs.get_schema(op, opset, domain)
     except defs.SchemaError:
         return None

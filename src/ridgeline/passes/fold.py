@@ -152,7 +152,10 @@ def batch_normalization(node: Node) -> tuple[Array, Array] | None:
     if len(parameters) != 4 or node.attrs.get("training_mode") or len(node.outputs) > 1:
         return None
     gamma, beta, mean, variance = (p.astype(np.float64) for p in parameters)
-    scale = gamma / np.sqrt(variance + float(node.attrs.get("epsilon", 1e-5)))
+    spread = variance + float(node.attrs.get("epsilon", 1e-5))
+    if not np.all(spread > 0):
+        return None
+    scale = gamma / np.sqrt(spread)
     return scale, beta - mean * scale
 
 
