@@ -161,18 +161,14 @@ class _Attempt:
                 size = max(self._source_box(layer, operand, b).rows for b in boxes)
                 for copy in range(copies):
                     key = (f"in{number}", position, copy)
-                    wanted.append(
-                        Request(key, size * operand.layout.row_lines, position, position)
-                    )
+                    wanted.append(Request(key, size * operand.layout.row_lines, position, position))
         if not self._resident(layer.output):
             size = max(b.rows for b in boxes) * layer.output.layout.row_lines
             wanted += [
                 Request(("out", position, c), size, position, position) for c in range(copies)
             ]
         if layer.table_lines:
-            wanted.append(
-                Request(("table", position, 0), layer.table_lines, position, position)
-            )
+            wanted.append(Request(("table", position, 0), layer.table_lines, position, position))
         return wanted
 
     def victim(self, failed: Request) -> int | None:
@@ -218,24 +214,22 @@ class _Attempt:
             copy = number % 2
             regions: list[Region] = []
             for index, operand in enumerate(layer.inputs):
-                source = operand.layout.box if operand.constant else (
-                    self._source_box(layer, operand, box)
+                source = (
+                    operand.layout.box
+                    if operand.constant
+                    else (self._source_box(layer, operand, box))
                 )
                 key = (f"in{index}", position, 0 if operand.constant else copy)
                 regions.append(self._region(operand, source, key))
             inputs.append(tuple(regions))
             outputs.append(self._region(layer.output, box, ("out", position, copy)))
             loads.append(
-                tuple(
-                    number == 0 if o.constant else not self._resident(o) for o in layer.inputs
-                )
+                tuple(number == 0 if o.constant else not self._resident(o) for o in layer.inputs)
             )
         root = id(layer.output.root)
         store = root in self.spilled or root in self.segment.leaving
         table = self.placed.get(("table", position, 0), 0)
-        return TiledLayer(
-            layer, boxes, tuple(inputs), tuple(outputs), tuple(loads), store, table
-        )
+        return TiledLayer(layer, boxes, tuple(inputs), tuple(outputs), tuple(loads), store, table)
 
 
 class _Lines:

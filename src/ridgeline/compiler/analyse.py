@@ -99,12 +99,21 @@ def _plan_conv(analyst: Analyst, node: Node, index: int) -> LayerPlan:
         table = data.reshape(data.shape[0], -1).T
         address, lines = pack_lines(analyst.pool, x.layout, np.ascontiguousarray(table))
         params = tuple(
-            pack_params(analyst.pool, bias[s : s + x.layout.line_bytes], scale[s : s + x.layout.line_bytes])
+            pack_params(
+                analyst.pool, bias[s : s + x.layout.line_bytes], scale[s : s + x.layout.line_bytes]
+            )
             for s in range(0, output.layout.c, x.layout.line_bytes)
         )
         return LayerPlan(
-            index, node, "window", (x,), output, window,
-            table_address=address, table_lines=lines, params_addresses=params,
+            index,
+            node,
+            "window",
+            (x,),
+            output,
+            window,
+            table_address=address,
+            table_lines=lines,
+            params_addresses=params,
         )
     weights = data.transpose(2, 3, 1, 0)
     group = int(node.attrs.get("group", 1))
@@ -169,5 +178,3 @@ PLANNERS: dict[str, Callable[[Analyst, Node, int], LayerPlan]] = {
     "Reshape": _plan_alias,
     "Transpose": _plan_alias,
 }
-
-

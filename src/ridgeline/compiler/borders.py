@@ -77,9 +77,7 @@ class Borders:
         self, entering: Sequence[Value], leaving: Sequence[Value]
     ) -> tuple[tuple[HostTensor, ...], tuple[HostTensor, ...]]:
         """(read, written) tensors of a host segment. One that both sides read is written twice."""
-        reads = tuple(
-            self.packed(v) if self.made_on_device(v) else self.plain(v) for v in entering
-        )
+        reads = tuple(self.packed(v) if self.made_on_device(v) else self.plain(v) for v in entering)
         writes: list[HostTensor] = []
         for value in leaving:
             if self.needed_by_device(value):

@@ -58,9 +58,12 @@ def dump_plan(plans: Mapping[int, list[LayerPlan]]) -> str:
             layouts = " ".join(_layout_text(o.layout) for o in plan.inputs)
             lines.append(
                 f"  {plan.node.name}: {plan.kind} {layouts} -> {_layout_text(plan.output.layout)}"
-                + (f" kernel={plan.window.kernel} stride={plan.window.stride}"
-                   f" dilation={plan.window.dilation} pad={plan.window.pad}"
-                   if plan.kind in ("matmul", "window") else "")
+                + (
+                    f" kernel={plan.window.kernel} stride={plan.window.stride}"
+                    f" dilation={plan.window.dilation} pad={plan.window.pad}"
+                    if plan.kind in ("matmul", "window")
+                    else ""
+                )
                 + (f" column tiles={len(plan.columns)} weight tiles={tiles}" if tiles else "")
             )
     return "\n".join(lines) + "\n"

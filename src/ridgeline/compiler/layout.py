@@ -128,7 +128,9 @@ class Region:
     def address(self, n: int, y: int, x: int, block: int = 0) -> int:
         """Line of a row's block, which may lie outside the box (a window's padding)."""
         b = self.box
-        offset = (n - b.n0) * self.stride_n + (y - b.y0) * self.stride_y + (x - b.x0) * self.stride_x
+        offset = (
+            (n - b.n0) * self.stride_n + (y - b.y0) * self.stride_y + (x - b.x0) * self.stride_x
+        )
         return self.line + offset + block * self.layout.planes
 
 

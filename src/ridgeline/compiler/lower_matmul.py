@@ -53,8 +53,16 @@ def _products_and_requant(
         slot = builder.weights(tile, signed, zero_point, plan.index)
         builder.add(
             _matmul(
-                plan, node, tile, part, source, slot, entry,
-                accumulate=number > 0, last=number == len(tiles) - 1, keep=slot == held,
+                plan,
+                node,
+                tile,
+                part,
+                source,
+                slot,
+                entry,
+                accumulate=number > 0,
+                last=number == len(tiles) - 1,
+                keep=slot == held,
             )
         )
         held = slot

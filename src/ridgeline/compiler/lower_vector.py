@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ def _parts(box: Box) -> list[Box]:
 
 def _output_fields(plan: LayerPlan, part: Box, target: Region, block: int) -> dict[str, Any]:
     node = plan.node
-    low, high = output_bounds(node)
+    low, high = _bounds(node)
     return {
         "layer": plan.index,
         "out_format": format_code(target.layout.format),
@@ -63,6 +63,14 @@ def _output_fields(plan: LayerPlan, part: Box, target: Region, block: int) -> di
     }
 
 
+def _bounds(node: Node) -> tuple[int, int]:
+    """Lowest and highest stored output; a Clip's own limits count like a fused clip."""
+    if node.op != "Clip":
+        return output_bounds(node)
+    limits = (node.attrs.get("min"), node.attrs.get("max"))
+    return output_bounds(replace(node, attrs={**node.attrs, "clip": limits}))
+
+
 def lower_window(
     builder: Builder, plan: LayerPlan, box: Box, source: Region, target: Region, table_line: int
 ) -> None:
@@ -77,7 +85,25 @@ def lower_window(
                 count = target.layout.block_channels(block)
                 fields["slot"] = builder.params(plan.params_addresses[block], count, plan.index)
                 fields["weight_line"] = table_line + block * taps
+            rescaled = plan.node.op == "MaxPool" and not same_quantisation(
+                plan.node.input(0), plan.node.output
+            )
+            if rescaled:
+                # The largest stored value first, then the table's arithmetic on it, in place.
+                dtype = plan.node.input(0).type.dtype
+                fields |= {"out_format": fields["format"], "low": dtype.low, "high": dtype.high}
             builder.add(WindowReduce(**fields))
+            if rescaled:
+                _rescale_in_place(builder, plan, part, target, block)
+
+
+def _rescale_in_place(
+    builder: Builder, plan: LayerPlan, part: Box, target: Region, block: int
+) -> None:
+    fields = _output_fields(plan, part, target, block) | _rescale(plan.node.input(0), plan.node)
+    fields |= _Source(target).fields("a", part, block)
+    fields["format"] = format_code(plan.inputs[0].layout.format)
+    builder.add(Elementwise(**fields))
 
 
 def _walk(plan: LayerPlan, part: Box, source: Region, block: int) -> dict[str, Any]:
@@ -275,9 +301,12 @@ def _copy_rows(
     shift_y = offset if len(rest) == 3 and place == 1 else 0
     for part in _parts(source.layout.box):
         moved = Box(
-            part.n0 + shift_n, part.n1 + shift_n,
-            part.y0 + shift_y, part.y1 + shift_y,
-            part.x0 + shift_x, part.x1 + shift_x,
+            part.n0 + shift_n,
+            part.n1 + shift_n,
+            part.y0 + shift_y,
+            part.y1 + shift_y,
+            part.x0 + shift_x,
+            part.x1 + shift_x,
         )
         for block in range(source.layout.blocks):
             fields = _output_fields(plan, moved, target, block) | _copy(value, plan.node)

@@ -57,7 +57,8 @@ def _ignore(stage: str, text: str) -> None:
 
 def _placement_text(placement: Placement) -> str:
     lines = [
-        f"{n.name}: {n.op} " + (f"on the host: {r}" if (r := placement.reasons[id(n)]) else "device")
+        f"{n.name}: {n.op} "
+        + (f"on the host: {r}" if (r := placement.reasons[id(n)]) else "device")
         for n in placement.graph.nodes
     ]
     return "\n".join(lines) + "\n"
@@ -126,7 +127,9 @@ class _Compilation:
     def root(self, value: Value) -> Value:
         return self.placement.storage[id(value)].root
 
-    def tile(self, plans: dict[int, list[LayerPlan]]) -> dict[int, tuple[Segment, list[TiledLayer]]]:
+    def tile(
+        self, plans: dict[int, list[LayerPlan]]
+    ) -> dict[int, tuple[Segment, list[TiledLayer]]]:
         """Tiles and unified-buffer lines of each device part."""
         result: dict[int, tuple[Segment, list[TiledLayer]]] = {}
         for number, layers in plans.items():
@@ -186,8 +189,11 @@ class _Compilation:
                 code = synchronise(code, self.machine, host_bytes, device_bytes)
                 segments.append(DeviceSegment(code))
             else:
-                segments.append(host_segment(self.graph, part.nodes, part.entering, part.leaving,
-                                             borders, self.index))
+                segments.append(
+                    host_segment(
+                        self.graph, part.nodes, part.entering, part.leaving, borders, self.index
+                    )
+                )
         return Program(
             name=self.graph.name,
             machine=self.machine,

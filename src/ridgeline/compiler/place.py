@@ -276,9 +276,9 @@ def _pool(node: Node, machine: Machine, storage: Stores) -> str | None:
         return f"the vector unit of {machine.name} has no '{name}'"
     if node.op != "MaxPool" and node.input(0).type.dtype is not node.output.type.dtype:
         return "input and output formats differ"
-    if node.op == "MaxPool" and not same_quantisation(node.input(0), node.output):
-        return "the quantisation changes inside a MaxPool"
     reason = _spatial_rank_reason(node)
+    if node.op == "MaxPool" and not same_quantisation(node.input(0), node.output):
+        reason = reason or _rescale_reason(node, machine)
     if reason is None and node.op != "GlobalAveragePool":
         reason = _geometry_reason(node)
     if reason is None and node.op == "GlobalAveragePool":

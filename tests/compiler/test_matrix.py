@@ -1,0 +1,118 @@
+"""Every operator x format x dataflow: the executed program gives the integer meaning's bits."""
+
+from __future__ import annotations
+
+import pytest
+
+from compile_cases import DATAFLOWS, host_reason, on_device, run_compiled, small_machine, unequal
+from numeric_cases import binary, convolution, golden_cases, matrix_product, single
+from ridgeline.ir import Node
+
+CASES = {
+    name: node
+    for name, node in golden_cases()
+    if "softmax" not in name
+}
+WIDE = {
+    **{f"conv {n} int16": convolution(n, "int16", "s8-channels", 7)
+       for n in ("plain", "strided", "dilated", "grouped", "depthwise", "doubled", "line")},
+    **{f"matmul {n} int16": matrix_product(n, "int16", "s8", 8) for n in ("dense", "batched")},
+}
+
+# What the accelerator does not take, with a part of the reason that the report gives.
+ON_HOST = {
+    "volume": "spatial dimensions",
+    "attention": "both operands are activations",
+    "crossed": "different rank|broadcast along channels",
+    "column": "different rank|broadcast along channels|different",
+    "one": "different rank|broadcast along channels",
+    "one-second": "different rank",
+    "row": "different rank",
+    "channel-first": "different rank",
+    "ones": "",
+    "reshape": "",
+    "transpose": "quantisation changes|",
+}
+
+
+def zero_centred(node: Node) -> Node:
+    """The node with int16 zero points of 0, as the accelerator and every quantiser want them."""
+    from dataclasses import replace
+
+    from ridgeline.ir import Quant, Value
+
+    def centred(value: Value | None) -> Value | None:
+        if value is None or value.type.dtype.name != "int16" or value.type.quant is None:
+            return value
+        quant = Quant.per_tensor(float(value.type.quant.scale))
+        return Value(value.name, replace(value.type, quant=quant), value.data)
+
+    inputs = tuple(centred(v) for v in node.inputs)
+    outputs = tuple(v for v in (centred(o) for o in node.outputs) if v is not None)
+    return Node(node.op, node.name, inputs, outputs, node.attrs)
+
+
+@pytest.mark.parametrize("dataflow", DATAFLOWS)
+@pytest.mark.parametrize("name", CASES)
+def test_eight_bit_node(name: str, dataflow: str) -> None:
+    program, made, expected = run_compiled(CASES[name], small_machine(dataflow))
+    assert unequal(made, expected) == 0
+    if not on_device(program):
+        kind = next((k for k in ON_HOST if k in name.split()), None)
+        assert kind is not None, f"unexpectedly on the host: {host_reason(program)}"
+
+
+@pytest.mark.parametrize("dataflow", DATAFLOWS)
+@pytest.mark.parametrize("name", WIDE)
+def test_int16_activations(name: str, dataflow: str) -> None:
+    program, made, expected = run_compiled(zero_centred(WIDE[name]), small_machine(dataflow))
+    assert on_device(program), host_reason(program)
+    assert unequal(made, expected) == 0
+
+
+@pytest.mark.parametrize("op", ["Add", "Mul"])
+def test_constant_operand_runs_on_device(op: str) -> None:
+    from numeric_cases import Chooser
+    from single_node import constant, node_of
+
+    chooser = Chooser(3)
+    a = chooser.value((2, 6, 5, 3), "uint8", "a")
+    for shape in ((6, 1, 1), (1,), (2, 6, 5, 3), (1, 1, 5, 3)):
+        data = chooser.rng.integers(0, 256, shape).astype("uint8")
+        b = constant("b", data, chooser.scale(), 7)
+        program, made, expected = run_compiled(
+            node_of(op, [a, b], chooser.output("uint8")), small_machine()
+        )
+        assert on_device(program), host_reason(program)
+        assert unequal(made, expected) == 0, shape
+
+
+def test_channel_broadcast_of_an_activation_runs_on_device() -> None:
+    program, made, expected = run_compiled(
+        binary("Mul", "channel", ("uint8",) * 3, 5), small_machine()
+    )
+    assert on_device(program), host_reason(program)
+    assert unequal(made, expected) == 0
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+def test_concat_along_every_axis(axis: int) -> None:
+    from numeric_cases import Chooser
+    from single_node import node_of
+
+    chooser = Chooser(axis)
+    shapes = [[2, 6, 3, 4], [2, 6, 3, 4], [2, 6, 3, 4]]
+    for extra, shape in enumerate(shapes):
+        shape[axis] += extra
+    values = [chooser.value(tuple(s), "int8", f"v{i}") for i, s in enumerate(shapes)]
+    node = node_of("Concat", values, chooser.output("int8"), {"axis": axis})
+    program, made, expected = run_compiled(node, small_machine())
+    assert on_device(program), host_reason(program)
+    assert unequal(made, expected) == 0
+
+
+def test_clip_runs_on_device() -> None:
+    node = single("Clip", "int8", 4, min=-0.5, max=1.0)
+    program, made, expected = run_compiled(node, small_machine())
+    assert on_device(program), host_reason(program)
+    assert unequal(made, expected) == 0
