@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from typing import Any
+from typing import Any, cast
 
 from ridgeline.cli.outputs import say
 from ridgeline.cli.show import terminal_width
@@ -12,7 +12,7 @@ from ridgeline.machine.description import Machine
 from ridgeline.machine.loader import load_machine, machine_names, machine_to_dict
 from ridgeline.render.units import quantity, size
 
-HEADINGS = ("machine", "array", "clock", "peak", "on chip", "memory", "rate", "MACs/byte")
+HEADINGS = ("machine", "array", "clock", "peak", "on chip", "memory", "rate", "MAC/byte")
 
 
 def show_machines(name: str | None, settings: tuple[str, ...], as_json: bool) -> None:
@@ -43,7 +43,7 @@ def _summary(machine: Machine) -> dict[str, Any]:
 
 def table(machines: list[Machine]) -> str:
     """A line for each machine: array, peak, memories, and the balance point between the two."""
-    lines = [list(HEADINGS)]
+    lines: list[list[str]] = [list(HEADINGS)]
     for machine in machines:
         lines.append(
             [
@@ -65,9 +65,9 @@ def table(machines: list[Machine]) -> str:
         texts.append("  ".join(cells).rstrip())
     remarks = [
         "",
-        "Peak is int8; an operation is half a multiply-accumulate. A layer with fewer MACs",
-        "for each byte of device memory than the last column is limited by that memory.",
-        "`ridgeline machines NAME` shows every field and where its figure comes from.",
+        "Peak is int8; an operation is half a multiply-accumulate. A layer with fewer",
+        "MACs for each byte of device memory than the last column is limited by that",
+        "memory. `ridgeline machines NAME` shows every field and where it comes from.",
     ]
     return "\n".join([*texts, *remarks])
 
@@ -92,10 +92,11 @@ def fields(machine: Machine, width: int) -> str:
 
 
 def _flat(data: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Dotted keys, as `sources` and --set have them; a table of rates stays one value."""
     found: list[tuple[str, Any]] = []
     for key, value in data.items():
-        if isinstance(value, dict) and key != "macs_per_pe_per_cycle":
-            table: dict[str, Any] = value
+        if isinstance(value, dict):
+            table = cast("dict[str, Any]", value)
             found += [(f"{key}.{name}", inner) for name, inner in table.items()]
         else:
             found.append((key, value))
@@ -106,9 +107,8 @@ def _value(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:.6g}"
     if isinstance(value, dict):
-        rates: dict[str, Any] = value
+        rates = cast("dict[str, float]", value)
         return ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
     if isinstance(value, list):
-        names: list[Any] = value
-        return ", ".join(map(str, names))
+        return ", ".join(cast("list[str]", value))
     return f"{value:,}" if isinstance(value, int) else str(value)

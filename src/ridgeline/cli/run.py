@@ -93,7 +93,7 @@ def _check_options(options: RunOptions) -> None:
     for option, given in (("--output", options.output), ("--labels", options.labels)):
         if given and options.input is None:
             raise RidgelineError(
-                f"{option} needs samples", where=option, fix="Give them with --input DATA.npz"
+                "needs samples to execute", where=option, fix="Give them with --input DATA.npz"
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 
@@ -58,7 +58,7 @@ def _bold_title(shown: str) -> str:
 
 
 @contextmanager
-def stage(what: str) -> Iterator[None]:
+def stage(what: str) -> Generator[None]:
     """Say what is being done while it is done, where a person is watching."""
     if not sys.stderr.isatty():
         yield

@@ -85,7 +85,8 @@ class LayerRow:
 
     def largest_loss(self) -> tuple[str, float]:
         """The ledger's largest entry that is not useful work, and its cycles; ("", 0) if none."""
-        losses = {k: v for k, v in self.ledger.items() if k != "useful" and v > 0}
+        least = self.cycles / 200  # below half a per cent it is no loss worth a word
+        losses = {k: v for k, v in self.ledger.items() if k != "useful" and v > least}
         if not losses:
             return "", 0.0
         name = max(losses, key=lambda key: losses[key])

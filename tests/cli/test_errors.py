@@ -1,0 +1,319 @@
+"""Each fault that a user can cause: one message, with what, where and what next; exit code 2."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ridgeline import api
+
+Run = Callable[..., Any]
+
+MAKE = "Make one with: numpy.savez('data.npz', NAME=array)"
+IMAGES = np.zeros((4, 1, 8, 8), np.float32)
+WANTED = "float32[samples, 1, 8, 8]"
+
+
+def _refused(result: Any, text: str) -> None:
+    """Exactly this message on stderr, nothing on stdout, exit code 2, no traceback."""
+    assert result.err == f"error: {text}\n"
+    assert result.out == ""
+    assert result.code == 2
+
+
+def _saved(path: Path, **arrays: Any) -> Path:
+    np.savez(path, **arrays)
+    return path
+
+
+def _bytes(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def _cut(path: Path) -> Path:
+    return _bytes(path, _saved(path, image=IMAGES).read_bytes()[:300])
+
+
+def _flipped(path: Path) -> Path:
+    data = _saved(path, image=IMAGES).read_bytes()
+    return _bytes(path, data[:200] + bytes([data[200] ^ 255]) + data[201:])
+
+
+def _single(path: Path) -> Path:
+    with path.open("wb") as stream:
+        np.save(stream, IMAGES)
+    return path
+
+
+def _nan(path: Path) -> Path:
+    images = IMAGES.copy()
+    images[0, 0, 0, 0] = np.nan
+    return _saved(path, image=images)
+
+
+BAD_DATA: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "missing": (lambda p: p, f"no such file. {MAKE}"),
+    "empty": (lambda p: _bytes(p, b""), f"the file is empty. {MAKE}"),
+    "noise": (lambda p: _bytes(p, b"noise" * 20), f"this is not a .npz file. {MAKE}"),
+    "single": (_single, f"this is a single array (.npy), which has no name. {MAKE}"),
+    "cut": (_cut, f"the file is cut short. {MAKE}"),
+    "flipped": (
+        _flipped,
+        "array 'image' is damaged (Bad CRC-32 for file 'image.npy'). Copy or make the file again",
+    ),
+    "no arrays": (lambda p: _saved(p), f"holds no arrays. {MAKE}"),
+    "objects": (
+        lambda p: _saved(p, image=np.asarray([{}], dtype=object)),
+        "array 'image' holds Python objects, which are never loaded. Store it as numbers, for"
+        " example with array.astype('float32')",
+    ),
+    "names": (
+        lambda p: _saved(p, img=IMAGES, y=IMAGES),
+        f"has no array 'image', which the model takes as {WANTED}. It has: img, y. Store it as"
+        " numpy.savez(..., image=array)",
+    ),
+    "shape": (
+        lambda p: _saved(p, image=IMAGES.reshape(4, 64)),
+        f"array 'image' has shape [4, 64], the model takes {WANTED}. Reshape the array, or set the"
+        " model's dimensions with --shape",
+    ),
+    "text": (
+        lambda p: _saved(p, image=np.full((4, 1, 8, 8), "a")),
+        "array 'image' is <U1, the model takes float32. Convert it with array.astype('float32')",
+    ),
+    "no samples": (
+        lambda p: _saved(p, image=IMAGES[:0]),
+        "array 'image' has no samples. Give at least one",
+    ),
+    "nan": (
+        _nan,
+        "array 'image' has 1 NaN or infinite values of 256. Remove or repair those samples",
+    ),
+}
+
+
+@pytest.mark.parametrize("option", ["--input", "--calibrate"])
+@pytest.mark.parametrize("kind", sorted(BAD_DATA))
+def test_bad_data(kind: str, option: str, ridgeline: Run, shipped: Any, tmp_path: Path) -> None:
+    make, text = BAD_DATA[kind]
+    path = make(tmp_path / "data.npz")
+    _refused(ridgeline("run", shipped.model, option, path), f"{path}: {text}")
+
+
+def test_data_in_a_folder(ridgeline: Run, shipped: Any, tmp_path: Path) -> None:
+    text = f"{tmp_path}: this is a folder, not a .npz file. {MAKE}"
+    _refused(ridgeline("run", shipped.model, "--input", tmp_path), text)
+
+
+BAD_LABELS: dict[str, tuple[dict[str, Any], str]] = {
+    "none": (
+        {},
+        "{path}: has no array 'labels', which --labels needs. It has: image. Store the classes'"
+        " numbers as 'labels'",
+    ),
+    "too few": (
+        {"labels": np.zeros(3, np.int64)},
+        "{path}: array 'labels' is int64[3], not int64[4]. Give one class number for each sample",
+    ),
+    "real": (
+        {"labels": np.zeros(4)},
+        "{path}: array 'labels' is float64[4], not int64[4]. Give one class number for each sample",
+    ),
+    "outside": (
+        {"labels": np.full(4, 99)},
+        "--labels: label 99 is outside the 10 classes of output 'probabilities'. Count classes"
+        " from 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(BAD_LABELS))
+def test_bad_labels(kind: str, ridgeline: Run, shipped: Any, tmp_path: Path) -> None:
+    arrays, text = BAD_LABELS[kind]
+    path = _saved(tmp_path / "data.npz", image=IMAGES, **arrays)
+    _refused(ridgeline("run", shipped.model, "-i", path, "--labels"), text.format(path=path))
+
+
+BAD_MODELS: dict[str, tuple[bytes | None, str]] = {
+    "missing": (None, "no such file. Give the path of an .onnx file."),
+    "empty": (b"", "the file is empty. Export the model again."),
+    "noise": (
+        b"\x00\x01" * 50,
+        "this is not an ONNX model. Export the model with torch.onnx.export, tf2onnx or another"
+        " ONNX exporter.",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(BAD_MODELS))
+@pytest.mark.parametrize("command", ["run", "compile"])
+def test_bad_model(kind: str, command: str, ridgeline: Run, tmp_path: Path) -> None:
+    content, text = BAD_MODELS[kind]
+    path = tmp_path / "model.onnx"
+    if content is not None:
+        path.write_bytes(content)
+    output = ["-o", tmp_path / "p.rlp"] if command == "compile" else []
+    _refused(ridgeline(command, path, *output), f"{path}: {text}")
+    assert not (tmp_path / "p.rlp").exists()
+
+
+def test_a_model_that_is_cut_short(ridgeline: Run, shipped: Any, tmp_path: Path) -> None:
+    path = _bytes(tmp_path / "cut.onnx", shipped.model.read_bytes()[:5000])
+    text = "the file begins like ONNX but breaks off or is damaged (5,000 bytes)."
+    _refused(ridgeline("run", path), f"{path}: {text} Copy or export the model again.")
+
+
+BAD_OPTIONS: dict[str, tuple[list[str], str]] = {
+    "machine": (
+        ["--machine", "tiny-15"],
+        "there is no machine 'tiny-15'. Did you mean 'tiny-16' or 'tiny-8'?",
+    ),
+    "field": (
+        ["--set", "array.row=3"],
+        "--set: a machine has no field 'array.row'. Did you mean 'array.rows'",
+    ),
+    "value": (
+        ["--set", "array.rows=0"],
+        "machine tiny-16: array.rows: must be greater than 0, not 0",
+    ),
+    "kind of value": (
+        ["--set", "array.rows=many"],
+        "machine tiny-16: array.rows: must be a whole number, not 'many'",
+    ),
+    "setting": (
+        ["--set", "rows"],
+        "--set: 'rows' is not KEY=VALUE. For example: --set array.rows=32",
+    ),
+    "float": (
+        ["--float", "bf16"],
+        "--float: the array of machine tiny-16 has no bf16. It has: int8. Leave --float out to"
+        " quantise the model",
+    ),
+    "int16": (
+        ["--activations", "int16"],
+        "--activations: the array of machine tiny-16 has no int16. It has: int8. Or add it:"
+        " --set array.macs_per_pe_per_cycle.int16=0.5",
+    ),
+    "column": (
+        ["--columns", "layer,cycels"],
+        "--columns: there is no column 'cycels'. Did you mean 'cycles'",
+    ),
+    "shape without numbers": (
+        ["--shape", "image"],
+        "--shape: 'image' is not NAME=D0,D1,.... For example: --shape image=1,3,224,224",
+    ),
+    "shape of no input": (["--shape", "img=1,1,8,8"], "{model}: --shape names 'img', which is no"),
+    "rank": (["--shape", "image=1,3"], "{model}: --shape image=1,3 has 2 dimensions, but the"),
+    "labels alone": (
+        ["--labels"],
+        "--labels: needs samples to execute. Give them with --input DATA.npz",
+    ),
+    "output alone": (
+        ["--output", "out.npz"],
+        "--output: needs samples to execute. Give them with --input DATA.npz",
+    ),
+    "no folder": (
+        ["--json", "/no/such/folder/r.json"],
+        "/no/such/folder/r.json: cannot be written (there is no folder '/no/such/folder'). Choose"
+        " another path with --json",
+    ),
+    "folder": (
+        ["--trace", "/"],
+        "/: cannot be written (it is a folder). Choose another path with --trace",
+    ),
+    "stages": (
+        ["--dump-stages", "/dev/null/stages"],
+        "/dev/null/stages: cannot be made (Not a directory). Choose another --dump-stages",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(BAD_OPTIONS))
+def test_bad_options(kind: str, ridgeline: Run, shipped: Any) -> None:
+    options, text = BAD_OPTIONS[kind]
+    result = ridgeline("run", shipped.model, *options)
+    assert result.err.startswith("error: " + text.format(model=shipped.model))
+    assert result.err.count("\n") == 1
+    assert (result.code, result.out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["frobnicate"], ["run"], ["run", "m.onnx", "--batch", "0"], ["run", "m.onnx", "--colour"]],
+)
+def test_usage_errors_show_usage(arguments: list[str], ridgeline: Run) -> None:
+    result = ridgeline(*arguments)
+    assert result.code == 2
+    assert result.err.startswith("Usage: ")
+    assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize("command", ["check", "disassemble", "simulate"])
+def test_a_bad_program(command: str, ridgeline: Run, tmp_path: Path, program: Path) -> None:
+    again = "Compile the model again with: ridgeline compile MODEL.onnx --machine NAME -o P.rlp"
+    path = _bytes(tmp_path / "p.rlp", b"nonsense")
+    _refused(ridgeline(command, path), f"{path}: is not a Ridgeline program. {again}")
+    path = _bytes(tmp_path / "p.rlp", program.read_bytes()[:-9])
+    text = f"{path}: is damaged or cut short (checksum differs). {again}"
+    _refused(ridgeline(command, path), text)
+
+
+def test_ctrl_c_leaves_nothing_behind(
+    ridgeline: Run, shipped: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(api, "simulate", press)
+    result = ridgeline("run", shipped.model, "-i", data, "-o", tmp_path / "out.npz")
+    assert (result.code, result.out, result.err) == (130, "", "interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_real_ctrl_c(shipped: Any, tmp_path: Path) -> None:
+    arguments = ["run", shipped.model, "-i", shipped.test, "-o", tmp_path / "out.npz"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ridgeline.cli", *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_memory_that_runs_out(
+    ridgeline: Run, shipped: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhaust(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(api, "compile", exhaust)
+    _refused(ridgeline("run", shipped.model), "there is not enough memory. Use a smaller --batch")
+
+
+def test_a_reader_that_stops_early(program: Path) -> None:
+    command = f"{sys.executable} -m ridgeline.cli disassemble {program} | head -2"
+    made = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert made.stderr == ""
+    assert len(made.stdout.splitlines()) == 2
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission(ridgeline: Run, shipped: Any, tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    result = ridgeline("run", shipped.model, "--json", tmp_path / "r.json")
+    assert re.search(r"cannot be written \(the folder .* may not be written\)", result.err)
+    assert result.code == 2
