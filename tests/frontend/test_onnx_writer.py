@@ -148,32 +148,31 @@ def test_quantised_nodes_fuse_and_agree(
     np.testing.assert_array_equal(found, meaning)
 
 
-@pytest.mark.parametrize(
-    "op", ["Conv", "MatMul bias", "MatMul rows", "Add", "AveragePool", "MaxPool", "Concat"]
-)
-def test_int16_activations_run_in_float_within_a_step(op: str) -> None:
+@pytest.mark.parametrize("op", ["Add", "AveragePool", "MaxPool", "Concat", "Conv", "MatMul"])
+def test_int16_activations_are_legal_and_run_in_float(op: str) -> None:
     node = _node(op, INT16, True)
-    symmetric = [
-        v
-        if v is None or v.is_constant
-        else Value(v.name, TensorType(v.type.shape, INT16, Quant.per_tensor(0.001)))
-        for v in (*node.inputs, node.output)
-    ]
-    graph = _between_float(
-        Node(node.op, "node", tuple(symmetric[:-1]), (symmetric[-1],), node.attrs)
-    )  # type: ignore[arg-type]
+    quant = Quant.per_tensor(0.001)
+    inputs, outputs = (
+        tuple(
+            v
+            if v is None or v.is_constant
+            else Value(v.name, TensorType(v.type.shape, INT16, quant))
+            for v in values
+        )
+        for values in (node.inputs, node.outputs)
+    )
+    kept = tuple(v for v in outputs if v is not None)
+    graph = _between_float(Node(node.op, "node", inputs[:2], kept, node.attrs))
     data = onnx_bytes(graph)
     onnx.checker.check_model(onnx.load_from_string(data), full_check=True)
     generator = np.random.default_rng(1)
-    inputs = {
-        v.name: generator.uniform(-4, 4, v.type.shape).astype(np.float32) for v in graph.inputs
-    }
-    (found,) = create_session(data).run(None, inputs)
-    meaning = evaluate(graph, inputs)[id(graph.outputs[0])]
-    scale = float(node.output.type.quant.scale) if False else 0.001
-    assert found.shape == meaning.shape
-    if op in ("Add", "AveragePool", "MaxPool", "Concat"):
-        np.testing.assert_allclose(found, meaning, atol=1.01 * scale)
+    feed = {v.name: generator.uniform(-4, 4, v.type.shape).astype(np.float32) for v in graph.inputs}
+    (found,) = create_session(data).run(None, feed)
+    meaning = evaluate(graph, feed)[id(graph.outputs[0])]
+    if op == "MatMul":  # ONNX Runtime makes MatMulNBits of it, with rounded activations
+        np.testing.assert_allclose(found, meaning, atol=0.1)
+    else:
+        np.testing.assert_allclose(found, meaning, atol=0.00101)
 
 
 def test_the_same_graph_gives_the_same_bytes() -> None:

@@ -6,6 +6,7 @@ What stays in float between DequantizeLinear and QuantizeLinear stays as the fil
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -164,12 +165,22 @@ def sink_dequantize(node: Node, uses: Uses) -> Change | None:
     if quant is None or (node.op == "MaxPool" and first.dtype.bits != 8):
         return None
     output = node.output
-    moved = Value(f"{output.name}/stored", TensorType(output.type.shape, first.dtype, quant))
+    type = TensorType(output.type.shape, first.dtype, quant)
+    moved = Value(f"{output.name}/stored", type, _moved_data(stored[0], node))
     move = Node(node.op, node.name, tuple(stored), (moved,), node.attrs, origins(node))
     dequantise = Node(
         "DequantizeLinear", f"{node.name}/dequantize", (moved,), (output,), {}, origins(node)
     )
-    return node, [move, dequantise], ()
+    return node, [dequantise] if moved.is_constant else [move, dequantise], ()
+
+
+def _moved_data(stored: Value, node: Node) -> npt.NDArray[Any] | None:
+    """The moved integers of a weight, so that what reads them sees a constant again."""
+    if stored.data is None or node.op not in ("Reshape", "Transpose"):
+        return None
+    if node.op == "Reshape":
+        return stored.data.reshape(node.output.type.shape)
+    return np.ascontiguousarray(stored.data.transpose(node.attrs["perm"]))
 
 
 def _moved_quant(quant: Quant, node: Node) -> Quant | None:

@@ -20,9 +20,9 @@ def fuse(graph: Graph) -> Graph:
 
     A rule merges a node with the one that makes its input, when no one else reads that input.
     """
-    for rule in (merge_pad, merge_bias, merge_clip):
+    for rule in (merge_pad, merge_bias):
         graph = _apply(graph, rule)
-    return graph
+    return _apply(raise_clips(graph), merge_clip)
 
 
 def _apply(graph: Graph, rule: Merge) -> Graph:
@@ -65,6 +65,36 @@ def merge_clip(node: Node, uses: Uses) -> tuple[Node, Node] | None:
         return producer, _after(producer, node, with_attrs(node, min=low, max=high))
     clip = _compose(producer.attrs.get("clip") or (None, None), (low, high))
     return producer, _after(producer, node, with_attrs(producer, clip=clip))
+
+
+def raise_clips(graph: Graph) -> Graph:
+    """Clip after MaxPool, Reshape or Transpose goes before it: it is monotonic, element by element.
+
+    There it can join the operator that makes the values.
+    """
+    while True:
+        uses = Uses(graph)
+        found = next(((n, m) for n in graph.nodes if (m := _raised(n, uses)) is not None), None)
+        if found is None:
+            return graph
+        node, (move, swapped) = found
+        kept = [n for n in graph.nodes if n is not move]
+        graph = rebuild(graph, [s for n in kept for s in (swapped if n is node else [n])])
+
+
+def _raised(node: Node, uses: Uses) -> tuple[Node, list[Node]] | None:
+    move = _producer(node, 0, uses) if node.op == "Clip" else None
+    if move is None or move.op not in ("MaxPool", "Reshape", "Transpose"):
+        return None
+    source = uses.producer(move.input(0))
+    if source is None or uses.sole_reader(move.input(0)) is not move:
+        return None
+    if source.op not in (*_CLIPPED, "MaxPool", "Reshape", "Transpose", "Clip"):
+        return None
+    clipped = Value(f"{move.input(0).name}/clipped", move.input(0).type)
+    clip = Node("Clip", node.name, (move.input(0),), (clipped,), node.attrs, node.origin)
+    after = Node(move.op, move.name, (clipped,), node.outputs, move.attrs, move.origin)
+    return move, [clip, after]
 
 
 def _compose(

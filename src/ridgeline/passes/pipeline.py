@@ -25,13 +25,11 @@ FLOAT_PASSES: tuple[tuple[str, Pass], ...] = (
     ("dead", remove_dead),
 )
 
-# Fusing first brings an activation's Clip into the operator that absorb_qdq then quantises; the
-# second fold computes moves of quantised weights.
+# Fusing first brings an activation's Clip into the operator that absorb_qdq then quantises.
 QDQ_PASSES: tuple[tuple[str, Pass], ...] = (
     ("fold", _fold),
     ("fuse", fuse),
     ("absorb_qdq", absorb_qdq),
-    ("fold_quantised", _fold),
     ("dead", remove_dead),
 )
 
