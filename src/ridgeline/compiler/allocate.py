@@ -61,6 +61,15 @@ def tile_and_allocate(segment: Segment, machine: Machine) -> list[TiledLayer]:
     )
 
 
+def source_box(layer: LayerPlan, operand: Operand, box: Box) -> Box:
+    """The rows of an operand that an output box of the layer takes."""
+    if layer.kind == "concat" and operand.layout.box.sizes != layer.output.layout.box.sizes:
+        return operand.layout.box
+    if layer.kind in ("elementwise", "concat"):
+        return operand.broadcast_box(box)
+    return layer.window.input_box(box, operand.layout)
+
+
 class _Attempt:
     """One try: some tensors spilled, tiles within a budget of lines."""
 
@@ -115,18 +124,10 @@ class _Attempt:
         total = 0
         for operand in layer.inputs:
             if not operand.constant and not self._resident(operand):
-                total += self._source_box(layer, operand, box).rows * operand.layout.row_lines
+                total += source_box(layer, operand, box).rows * operand.layout.row_lines
         if not self._resident(layer.output):
             total += box.rows * layer.output.layout.row_lines
         return total
-
-    @staticmethod
-    def _source_box(layer: LayerPlan, operand: Operand, box: Box) -> Box:
-        if layer.kind == "concat" and operand.layout.box.sizes != layer.output.layout.box.sizes:
-            return operand.layout.box
-        if layer.kind in ("elementwise", "concat"):
-            return operand.broadcast_box(box)
-        return layer.window.input_box(box, operand.layout)
 
     def _choose_boxes(self, layer: LayerPlan) -> tuple[Box, ...]:
         whole = layer.output.layout.box
@@ -158,7 +159,7 @@ class _Attempt:
                 size = operand.layout.box.rows * operand.layout.row_lines
                 wanted.append(Request((f"in{number}", position, 0), size, position, position))
             elif not self._resident(operand):
-                size = max(self._source_box(layer, operand, b).rows for b in boxes)
+                size = max(source_box(layer, operand, b).rows for b in boxes)
                 for copy in range(copies):
                     key = (f"in{number}", position, copy)
                     wanted.append(Request(key, size * operand.layout.row_lines, position, position))
@@ -217,7 +218,7 @@ class _Attempt:
                 source = (
                     operand.layout.box
                     if operand.constant
-                    else (self._source_box(layer, operand, box))
+                    else (source_box(layer, operand, box))
                 )
                 key = (f"in{index}", position, 0 if operand.constant else copy)
                 regions.append(self._region(operand, source, key))

@@ -8,6 +8,7 @@ from ridgeline.compiler.plan import ColumnTile, WeightTile
 from ridgeline.machine.check import bank_mask
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import (
+    Accesses,
     Elementwise,
     Instruction,
     Load,
@@ -21,12 +22,16 @@ from ridgeline.machine.instructions import (
 )
 
 
+Traced = tuple[Instruction, Accesses]
+"""An instruction and what it touches, worked out once."""
+
+
 class Builder:
     """Collects the instructions of one device segment and tracks what the slots hold."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.instructions: list[Instruction] = []
+        self.code: list[Traced] = []
         self._slots: dict[int, tuple[int, int, int, int]] = {}
         self._slot_use: list[int] = list(range(machine.array.weight_slots))
         self._params: dict[int, int] = {}
@@ -35,10 +40,10 @@ class Builder:
 
     def add(self, instruction: Instruction) -> None:
         """Append an instruction, with the masks of the banks that it touches."""
-        self.instructions.append(self._with_banks(instruction))
-
-    def _with_banks(self, instruction: Instruction) -> Instruction:
         accesses = instruction.accesses(self.machine)
+        self.code.append((self._with_banks(instruction, accesses), accesses))
+
+    def _with_banks(self, instruction: Instruction, accesses: Accesses) -> Instruction:
         reads = bank_mask(accesses.reads.get(Space.BUFFER), self.machine)
         writes = bank_mask(accesses.writes.get(Space.BUFFER), self.machine)
         if isinstance(instruction, (Elementwise, WindowReduce)):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ridgeline.compiler.allocate import Segment
-from ridgeline.compiler.builder import Builder
-from ridgeline.compiler.layout import Region, transfer
+from ridgeline.compiler.allocate import Segment, source_box
+from ridgeline.compiler.builder import Builder, Traced
+from ridgeline.compiler.layout import Box, Region, transfer
 from ridgeline.compiler.lower_matmul import lower_matmul
 from ridgeline.compiler.lower_vector import lower_concat, lower_elementwise, lower_window
 from ridgeline.compiler.plan import Operand, TiledLayer, split_box
 from ridgeline.machine.description import Machine
-from ridgeline.machine.instructions import Instruction, Load, Store
+from ridgeline.machine.instructions import Load, Store
 
 LOAD_PARTS = 8
 """A tensor that comes on chip whole comes in about this many parts, so that work starts early."""
@@ -26,7 +26,7 @@ class Emitter:
         self.addresses = addresses
         self.on_chip: set[int] = set()
 
-    def emit(self, layers: list[TiledLayer]) -> list[Instruction]:
+    def emit(self, layers: list[TiledLayer]) -> list[Traced]:
         """The segment's instructions in program order, without waits."""
         for layer in layers:
             if layer.plan.kind != "alias":
@@ -34,7 +34,7 @@ class Emitter:
                 self._load_table(layer)
                 for number in range(len(layer.boxes)):
                     self._emit_box(layer, number)
-        return self.builder.instructions
+        return self.builder.code
 
     def _load_residents(self, layer: TiledLayer) -> None:
         """Bring operands on chip that stay there and still lie in device memory."""
@@ -45,10 +45,24 @@ class Emitter:
             if loaded or root not in self.segment.entering or root in self.on_chip:
                 continue
             self.on_chip.add(root)
-            box = region.box
+            box = self._needed(operand)
             for part in split_box(box, max(box.x1 - box.x0, -(-box.rows // LOAD_PARTS))):
                 for one in transfer(Load, region, part, self.addresses[root], layer.plan.index):
                     self.builder.add(one)
+
+    def _needed(self, operand: Operand) -> Box:
+        """The rows of a tensor that any layer of the segment takes."""
+        boxes = [
+            source_box(layer, other, layer.output.layout.box)
+            for layer in self.segment.layers
+            for other in layer.inputs
+            if other.root is operand.root and layer.kind != "alias"
+        ]
+        return Box(
+            min(b.n0 for b in boxes), max(b.n1 for b in boxes),
+            min(b.y0 for b in boxes), max(b.y1 for b in boxes),
+            min(b.x0 for b in boxes), max(b.x1 for b in boxes),
+        )
 
     def _load_table(self, layer: TiledLayer) -> None:
         """Bring a depthwise layer's weights on chip, as contiguous lines."""

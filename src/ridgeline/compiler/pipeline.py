@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ridgeline.compiler.allocate import Segment, tile_and_allocate
 from ridgeline.compiler.analyse import Analyst
+from ridgeline.compiler.builder import Traced
 from ridgeline.compiler.borders import Borders, host_segment
 from ridgeline.compiler.constants import ConstantPool
 from ridgeline.compiler.describe import describe_layers, dump_plan, dump_program, dump_tiles
@@ -20,7 +21,7 @@ from ridgeline.ir import Graph, Node, Value
 from ridgeline.machine.check import check
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import HostRead, HostWrite, Instruction
-from ridgeline.machine.order import synchronise
+from ridgeline.machine.order import synchronise_traced
 from ridgeline.machine.program import DeviceSegment, Program
 from ridgeline.machine.program import Segment as ProgramSegment
 
@@ -170,13 +171,13 @@ class _Compilation:
     def emit(self, tiled: dict[int, tuple[Segment, list[TiledLayer]]]) -> Program:
         """The program: every segment with its transfers, waits and layers."""
         borders = self.borders
-        raw: list[tuple[_Part, list[Instruction]]] = []
+        raw: list[tuple[_Part, list[Traced]]] = []
         for number, part in enumerate(self.parts):
-            code: list[Instruction] = []
+            code: list[Traced] = []
             if part.on_device:
                 segment, layers = tiled[number]
                 code = Emitter(self.machine, segment, self.addresses).emit(layers)
-                code = self._reads(part) + code + self._writes(part)
+                code = self._traced(self._reads(part)) + code + self._traced(self._writes(part))
             else:
                 borders.host_tensors(part.entering, part.leaving)
             raw.append((part, code))
@@ -186,8 +187,8 @@ class _Compilation:
         for part, code in raw:
             if part.on_device:
                 code = prefetch(code, self.machine, host_bytes, device_bytes)
-                code = synchronise(code, self.machine, host_bytes, device_bytes)
-                segments.append(DeviceSegment(code))
+                instructions = synchronise_traced(code, self.machine, host_bytes, device_bytes)
+                segments.append(DeviceSegment(instructions))
             else:
                 segments.append(
                     host_segment(
@@ -207,6 +208,9 @@ class _Compilation:
             device_inputs=() if borders.host_link else inputs,
             device_outputs=() if borders.host_link else outputs,
         )
+
+    def _traced(self, instructions: list[Instruction]) -> list[Traced]:
+        return [(i, i.accesses(self.machine)) for i in instructions]
 
     def _reads(self, part: _Part) -> list[Instruction]:
         """Host to device memory, for what the device does not hold yet."""

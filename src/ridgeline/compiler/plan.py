@@ -22,15 +22,19 @@ class Window:
     pad: tuple[int, int] = (0, 0)
 
     def input_box(self, box: Box, layout: Layout) -> Box:
-        """Input rows that an output box reads, clipped to the tensor; never empty."""
+        """Input rows that an output box takes, clipped to the tensor; never empty.
+
+        Boxes beside each other take boxes beside each other even where a stride above the kernel
+        skips rows between: so larger tiles never move more bytes than smaller ones.
+        """
         y0, y1 = self._span(box.y0, box.y1, 0, layout.h)
         x0, x1 = self._span(box.x0, box.x1, 1, layout.w)
         return Box(box.n0, box.n1, y0, y1, x0, x1)
 
     def _span(self, first: int, end: int, axis: int, limit: int) -> tuple[int, int]:
         start = first * self.stride[axis] - self.pad[axis]
-        reach = (self.kernel[axis] - 1) * self.dilation[axis]
-        stop = (end - 1) * self.stride[axis] - self.pad[axis] + reach + 1
+        reach = (self.kernel[axis] - 1) * self.dilation[axis] + 1
+        stop = (end - 1) * self.stride[axis] - self.pad[axis] + max(reach, self.stride[axis])
         low = min(max(start, 0), limit - 1)
         return low, max(min(stop, limit), low + 1)
 

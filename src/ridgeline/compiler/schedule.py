@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ridgeline.compiler.builder import Traced
 from ridgeline.machine.description import Machine
-from ridgeline.machine.instructions import Instruction, Load, LoadParams, LoadWeights
+from ridgeline.machine.instructions import Load, LoadParams, LoadWeights
 from ridgeline.machine.instructions.state import Accesses
 from ridgeline.machine.order import space_sizes
 
@@ -20,21 +21,20 @@ WINDOW = 48
 
 
 def prefetch(
-    instructions: list[Instruction], machine: Machine, host_bytes: int, device_bytes: int
-) -> list[Instruction]:
+    code: list[Traced], machine: Machine, host_bytes: int, device_bytes: int
+) -> list[Traced]:
     """The same instructions in an order of the same meaning, loads as early as they may be."""
     last = _LastUse(space_sizes(machine, host_bytes, device_bytes))
     keys: list[tuple[int, int, int]] = []
-    for index, instruction in enumerate(instructions):
-        accesses = instruction.accesses(machine)
+    for index, (instruction, accesses) in enumerate(code):
         after = last.conflict(accesses)
         last.record(index, accesses)
         if isinstance(instruction, PREFETCHED):
             keys.append((max(after, index - WINDOW - 1), 1, index))
         else:
             keys.append((index, 0, index))
-    order = sorted(range(len(instructions)), key=lambda i: keys[i])
-    return [instructions[i] for i in order]
+    order = sorted(range(len(code)), key=lambda i: keys[i])
+    return [code[i] for i in order]
 
 
 class _LastUse:

@@ -7,6 +7,7 @@ one place of which one is a write must be ordered by that knowledge, or by a sha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -165,11 +166,21 @@ def space_sizes(machine: Machine, host_bytes: int, device_bytes: int) -> dict[st
 def synchronise(
     instructions: list[Instruction], machine: Machine, host_bytes: int, device_bytes: int
 ) -> tuple[Instruction, ...]:
-    """The same instructions with the fewest waits that order every conflict."""
+    """The same instructions with waits that order every conflict."""
+    code = [(i, i.accesses(machine)) for i in instructions]
+    return synchronise_traced(code, machine, host_bytes, device_bytes)
+
+
+def synchronise_traced(
+    code: Sequence[tuple[Instruction, Accesses]],
+    machine: Machine,
+    host_bytes: int,
+    device_bytes: int,
+) -> tuple[Instruction, ...]:
+    """`synchronise` for instructions whose accesses are known."""
     tracker = OrderTracker(machine, space_sizes(machine, host_bytes, device_bytes))
     result: list[Instruction] = []
-    for instruction in instructions:
-        accesses = instruction.accesses(machine)
+    for instruction, accesses in code:
         waits = list(instruction.waits)
         while True:
             candidate = replace(instruction, waits=(*waits,))
