@@ -28,7 +28,7 @@ class Latencies:
     weights_from_buffer: int = 4
     link: int = 2
     array: int = 6
-    vector: int = 12
+    vector: int = 14
 
 
 LATENCIES = Latencies()

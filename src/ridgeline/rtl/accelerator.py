@@ -1,0 +1,180 @@
+"""The whole accelerator: its units around their memories, and its pins."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
+
+from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions import Load, Requant, Unit
+from ridgeline.machine.instructions.word import COUNT_BITS, WORD_BITS
+from ridgeline.rtl.array_unit import ArrayUnit
+from ridgeline.rtl.issue import Issue
+from ridgeline.rtl.memories import Accumulators, Parameters, UnifiedBuffer, WeightSlots
+from ridgeline.rtl.returns import ReturnPath, StorePath
+from ridgeline.rtl.shape import UNITS, Shape
+from ridgeline.rtl.support import require_machine
+from ridgeline.rtl.transfers import Transfers
+from ridgeline.rtl.vector_unit import VectorUnit
+from ridgeline.rtl.words import field
+
+
+class Accelerator(Elaboratable):
+    """A machine as hardware. Raises RidgelineError for a machine that is not covered.
+
+    Pins, all synchronous to clk, rst clears control but no memory:
+    instruction_{valid,ready,word}: the program's words in order, Halt last;
+    read_{valid,ready,address,bytes} and response_{valid,data}: `bytes` bytes of device memory from
+    `address` on, answered in order, first byte lowest; write_{valid,ready,address,bytes,data};
+    done: Halt found everything drained. started (a bit for each of UNITS) and counts tell the world
+    what happens, for performance counters and co-simulation.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        require_machine(machine)
+        self.shape = shape = Shape(machine)
+        self.instruction_valid = Signal()
+        self.instruction_ready = Signal()
+        self.instruction_word = Signal(WORD_BITS)
+        self.read_valid = Signal()
+        self.read_ready = Signal()
+        self.read_address = Signal(shape.address_bits)
+        self.read_bytes = Signal(shape.request_bits)
+        self.response_valid = Signal()
+        self.response_data = Signal(shape.response_bytes * 8)
+        self.write_valid = Signal()
+        self.write_ready = Signal()
+        self.write_address = Signal(shape.address_bits)
+        self.write_bytes = Signal(shape.extent_bits)
+        self.write_data = Signal(shape.line_bytes * 8)
+        self.done = Signal()
+        self.started = Signal(len(UNITS))
+        self.counts = {
+            unit: Signal(COUNT_BITS, name=f"count_{unit.name.lower()}") for unit in UNITS
+        }
+
+    @property
+    def pins(self) -> list[Signal]:
+        """Every port of the generated module."""
+        return [
+            self.instruction_valid,
+            self.instruction_ready,
+            self.instruction_word,
+            self.read_valid,
+            self.read_ready,
+            self.read_address,
+            self.read_bytes,
+            self.response_valid,
+            self.response_data,
+            self.write_valid,
+            self.write_ready,
+            self.write_address,
+            self.write_bytes,
+            self.write_data,
+            self.done,
+            self.started,
+            *self.counts.values(),
+        ]
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        shape = self.shape
+        m.submodules.issue = issue = Issue(shape)
+        m.submodules.buffer = buffer = UnifiedBuffer(shape)
+        m.submodules.slots = slots = WeightSlots(shape)
+        m.submodules.parameters = parameters = Parameters(shape)
+        sums = 2 * 9 + shape.row_bits
+        m.submodules.accumulators = accumulators = Accumulators(shape, sums)
+        m.submodules.array = array = ArrayUnit(shape, issue, buffer, slots, accumulators)
+        m.submodules.vector = vector = VectorUnit(shape, issue, buffer, accumulators, parameters)
+        m.submodules.transfers = transfers = Transfers(shape, issue, buffer, slots)
+        m.submodules.returns = returns = ReturnPath(
+            shape, issue, transfers, buffer, slots, parameters
+        )
+        m.submodules.stores = stores = StorePath(shape, issue, transfers, buffer)
+        m.d.comb += [
+            array.store_banks.eq(transfers.store_banks),
+            transfers.array_banks.eq(array.held_banks),
+        ]
+        m.submodules.holds = holds = WriteHolds(shape, issue)
+        head = {unit: issue.queues[unit].head for unit in (Unit.LOAD, Unit.VECTOR)}
+        m.d.comb += [
+            holds.started[Unit.LOAD].eq(transfers.started[Unit.LOAD]),
+            holds.started[Unit.VECTOR].eq(vector.started),
+            holds.banks[Unit.LOAD].eq(field(head[Unit.LOAD], Load, "banks")),
+            holds.banks[Unit.VECTOR].eq(field(head[Unit.VECTOR], Requant, "out_banks")),
+            vector.load_banks.eq(holds.held[Unit.LOAD]),
+            transfers.vector_banks.eq(holds.held[Unit.VECTOR] | vector.starting_banks),
+        ]
+        started: dict[Unit, Value] = {
+            **transfers.started,
+            Unit.ARRAY: array.started,
+            Unit.VECTOR: vector.started,
+        }
+        m.d.comb += self.started.eq(Cat(*(started[unit] for unit in UNITS)))
+        m.d.comb += [self.counts[unit].eq(issue.counts[unit]) for unit in UNITS]
+        self._connect_pins(m, issue, transfers, returns, stores)
+        return m
+
+    def _connect_pins(
+        self,
+        m: Module,
+        issue: Issue,
+        transfers: Transfers,
+        returns: ReturnPath,
+        stores: StorePath,
+    ) -> None:
+        m.d.comb += [
+            issue.valid.eq(self.instruction_valid),
+            issue.word.eq(self.instruction_word),
+            self.instruction_ready.eq(issue.ready),
+            self.done.eq(issue.done),
+            self.read_valid.eq(returns.request_valid),
+            returns.request_ready.eq(self.read_ready),
+            self.read_address.eq(transfers.address),
+            self.read_bytes.eq(transfers.read_bytes),
+            returns.response_valid.eq(self.response_valid),
+            returns.response_data.eq(self.response_data),
+            self.write_valid.eq(stores.valid),
+            stores.ready.eq(self.write_ready),
+            self.write_address.eq(stores.head.address),
+            self.write_bytes.eq(stores.head.bytes),
+            self.write_data.eq(stores.head.data),
+        ]
+
+
+class WriteHolds(Elaboratable):
+    """Banks whose write port a unit holds until its last instruction that writes there has drained.
+
+    For each unit and bank, the number of that instruction; instructions of a unit drain in order.
+    """
+
+    def __init__(self, shape: Shape, issue: Issue) -> None:
+        self.shape, self.issue = shape, issue
+        self.started: dict[Unit, Signal] = {}
+        self.banks: dict[Unit, Signal] = {}
+        self.held: dict[Unit, Signal] = {}
+        for unit in (Unit.LOAD, Unit.VECTOR):
+            name = unit.name.lower()
+            self.started[unit] = Signal(name=f"{name}_starts")
+            self.banks[unit] = Signal(shape.banks, name=f"{name}_banks")
+            self.held[unit] = Signal(shape.banks, name=f"{name}_held")
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        for unit, started in self.started.items():
+            name = unit.name.lower()
+            number = Signal(COUNT_BITS, name=f"{name}_number")
+            m.d.sync += number.eq(number + started)
+            for bank in range(self.shape.banks):
+                until = Signal(COUNT_BITS, name=f"{name}_until_{bank}")
+                with m.If(started & self.banks[unit][bank]):
+                    m.d.sync += until.eq(number + 1)
+                m.d.comb += self.held[unit][bank].eq(self.is_held(until, self.issue.counts[unit]))
+        return m
+
+    def is_held(self, until: Value, count: Value) -> Value:
+        """Whether instruction number `until` has yet to drain."""
+        return until > count
+
+
+__all__ = ["Accelerator", "Mux", "WriteHolds"]

@@ -1,0 +1,206 @@
+"""The array unit: one stage shifts the next tile's weights in, one streams the tile before.
+
+It is `machine.dataflow.array_schedule` in hardware: the loader chases the swap wave of the tile
+before by one row, so that tiles follow each other without a bubble.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
+
+from ridgeline.machine.instructions import MatMul, Unit
+from ridgeline.machine.instructions.array import INT8
+from ridgeline.machine.latencies import LATENCIES
+from ridgeline.rtl.array import MacArray
+from ridgeline.rtl.issue import Issue
+from ridgeline.rtl.memories import Accumulators, UnifiedBuffer, WeightSlots
+from ridgeline.rtl.registers import delay, named, register
+from ridgeline.rtl.shape import UNITS, WEIGHT_BITS, Shape
+from ridgeline.rtl.walk import Walk
+from ridgeline.rtl.words import field, triple, waits_met
+
+FEED_STAGES = 3
+"""From a line's address to the operands at the array's edge: buffer, bank and sign, zero point."""
+
+ACCUMULATE_STAGES = 3
+"""From the array's sums to the count: accumulator read, addition, write."""
+
+POSITION_BITS = 26
+"""x and y of a window: a 17-bit origin and 16-bit counts of 8-bit steps."""
+
+
+class ArrayUnit(Elaboratable):
+    """Takes MatMuls from its queue. `started` for a cycle when one begins to stream.
+
+    `held_banks` are those whose read port it uses beyond this cycle; `store_banks` the store
+    unit's, which it must not touch.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        issue: Issue,
+        buffer: UnifiedBuffer,
+        slots: WeightSlots,
+        accumulators: Accumulators,
+    ) -> None:
+        self.shape, self.issue = shape, issue
+        self.buffer, self.slots, self.accumulators = buffer, slots, accumulators
+        self.queue = issue.queues[Unit.ARRAY]
+        self.started = Signal(name="array_started")
+        self.held_banks = Signal(shape.banks)
+        self.store_banks = Signal(shape.banks)
+        self.array = MacArray(shape)
+        self.entry = Signal(shape.entry_bits, reset_less=True)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.array = self.array
+        walk = Walk(
+            m,
+            "stream",
+            {
+                "line": self.shape.line_bits,
+                "x": signed(POSITION_BITS),
+                "y": signed(POSITION_BITS),
+            },
+        )
+        waiting = Signal()
+        word = Signal(self.queue.bits, reset_less=True)
+        self._shift(m, waiting, word)
+        self._start_stream(m, walk, waiting, word)
+        self._feed(m, walk)
+        return m
+
+    def _shift(self, m: Module, waiting: Signal, word: Signal) -> None:
+        """The first stage: it takes an instruction when it is empty and the loader can start."""
+        queue, rows = self.queue, self.shape.rows
+        loading = Signal()
+        row = Signal(range(rows))
+        left = Signal(range(rows + 1))
+        slot = Signal(self.slots.fill_slot.shape())
+        keeps = field(queue.head, MatMul, "keep_weights")
+        weights_there = waits_met(queue.head, self.issue.counts, [Unit.WEIGHTS])
+        free = self.loader_free(loading, left)
+        accepts = named(m, queue.valid & ~waiting & (keeps | (free & weights_there)), "accepts")
+        m.d.comb += queue.pop.eq(accepts)
+        m.d.sync += [row.eq(row + 1), left.eq(left - 1)]
+        with m.If(left == 1):
+            m.d.sync += loading.eq(0)
+        with m.If(accepts):
+            m.d.sync += [waiting.eq(1), word.eq(queue.head)]
+        with m.If(accepts & ~keeps):
+            m.d.sync += [
+                loading.eq(1),
+                row.eq(0),
+                left.eq(field(queue.head, MatMul, "k")),
+                slot.eq(field(queue.head, MatMul, "slot")),
+            ]
+        m.d.comb += [
+            self.slots.read.enable.eq(loading),
+            self.slots.read.address.eq(Cat(row, slot)),
+        ]
+        valid = register(m, loading, "row_valid", control=True)
+        loaded = register(m, row < self.slots.rows, "row_loaded")
+        array = self.array
+        m.d.comb += [
+            array.weights_valid.eq(register(m, valid, "row_valid_2", control=True)),
+            array.weight_row.eq(delay(m, row, 2, "row_number")),
+            array.weights.eq(register(m, Mux(loaded, self.slots.read.data, 0), "row_weights")),
+        ]
+
+    def loader_free(self, loading: Value, left: Value) -> Value:
+        """Whether the loader could start in this cycle; `left` rows are to be read, this included."""
+        return ~loading | (left == 1)
+
+    def _start_stream(self, m: Module, walk: Walk, waiting: Signal, word: Signal) -> None:
+        """The second stage: it takes the first's instruction when all that it waits for is there."""
+        banks = field(word, MatMul, "banks")[: self.shape.banks]
+        held = Signal(self.shape.banks, reset_less=True)
+        starts = named(
+            m,
+            waiting
+            & waits_met(word, self.issue.counts, UNITS)
+            & (~walk.busy | walk.last)
+            & ~(banks & self.store_banks).any(),
+            "starts",
+        )
+        m.d.comb += self.started.eq(starts)
+        m.d.comb += self.held_banks.eq(Mux(walk.busy & ~walk.last, held, 0) | Mux(starts, banks, 0))
+        with m.If(walk.busy):
+            walk.step(m)
+        with m.If(starts):
+            m.d.sync += [waiting.eq(0), held.eq(banks)]
+            m.d.sync += walk.start(triple(word, MatMul, "count"), self._places(word))
+        with m.If(walk.busy):
+            m.d.sync += self.entry.eq(self.entry + 1)
+        with m.If(starts):
+            m.d.sync += self.entry.eq(field(word, MatMul, "entry"))
+        self.keeps = self._held(m, starts, field(word, MatMul, "keep_weights"), "keeps")
+        self.adds = self._held(m, starts, field(word, MatMul, "accumulate"), "adds")
+        self.depth = self._held(m, starts, field(word, MatMul, "k"), "depth")
+        self.signed = self._held(m, starts, field(word, MatMul, "format") == INT8, "signed")
+        self.zero = self._held(m, starts, field(word, MatMul, "zero_point"), "zero")
+        self.x_limit = self._held(m, starts, field(word, MatMul, "x_limit"), "x_limit")
+        self.y_limit = self._held(m, starts, field(word, MatMul, "y_limit"), "y_limit")
+
+    @staticmethod
+    def _held(m: Module, starts: Value, value: Value, name: str) -> Signal:
+        """`value` of the instruction that streams."""
+        out = Signal(value.shape(), name=f"stream_{name}", reset_less=True)
+        with m.If(starts):
+            m.d.sync += out.eq(value)
+        return out
+
+    @staticmethod
+    def _places(word: Value) -> dict[str, tuple[Value, tuple[Value | None, ...]]]:
+        def of(name: str) -> Value:
+            return field(word, MatMul, name)
+
+        return {
+            "line": (of("line"), triple(word, MatMul, "stride")),
+            "x": (of("x_origin"), (of("x_step"), None, None)),
+            "y": (of("y_origin"), (None, of("y_step"), None)),
+        }
+
+    def _feed(self, m: Module, walk: Walk) -> None:
+        """From line addresses to operands, through the array, to the accumulators."""
+        inside = named(
+            m,
+            (walk["x"] >= 0)
+            & (walk["x"] < self.x_limit)
+            & (walk["y"] >= 0)
+            & (walk["y"] < self.y_limit),
+            "inside",
+        )
+        m.d.comb += [
+            self.buffer.array.enable.eq(walk.busy & inside),
+            self.buffer.array.address.eq(walk["line"]),
+        ]
+        self._operands(m, inside)
+        swap = walk.busy & walk.first & ~self.keeps
+        m.d.comb += self.array.swap.eq(delay(m, swap, FEED_STAGES - 1, "swap_ahead", control=True))
+        through = FEED_STAGES + self.shape.rows + self.shape.cols
+        spare = LATENCIES.array - FEED_STAGES - ACCUMULATE_STAGES
+        m.d.comb += [
+            self.accumulators.valid.eq(delay(m, walk.busy, through, "valid", control=True)),
+            self.accumulators.entry.eq(delay(m, self.entry, through, "entry")),
+            self.accumulators.accumulate.eq(delay(m, self.adds, through, "accumulate")),
+            self.accumulators.sums.eq(self.array.sums),
+            self.issue.drained[Unit.ARRAY].eq(
+                delay(m, walk.last, through + 2 + spare, "last", control=True)
+            ),
+        ]
+
+    def _operands(self, m: Module, inside: Value) -> None:
+        """Bytes of a line to operands: sign, zero point, zero beyond k and outside the tensor."""
+        used = [inside & (self.depth > row) for row in range(self.shape.rows)]
+        mask = delay(m, Cat(*used), 2, "used")
+        sign = register(m, self.signed, "sign")
+        zero = delay(m, self.zero, 2, "zero")
+        line = self.buffer.array.data
+        for row in range(self.shape.rows):
+            byte = line.word_select(row, 8)
+            wide = register(m, Cat(byte, byte[7] & sign).as_signed(), f"wide_{row}")
+            operand = register(m, Mux(mask[row], wide - zero, 0)[:WEIGHT_BITS], f"operand_{row}")
+            m.d.comb += self.array.activations.word_select(row, WEIGHT_BITS).eq(operand)

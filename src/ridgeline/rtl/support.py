@@ -1,0 +1,120 @@
+"""What the hardware covers: reasons for the rest, the same text for errors and documentation."""
+
+from __future__ import annotations
+
+from ridgeline.errors import RidgelineError
+from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions import Instruction, LoadWeights, MatMul, Requant
+from ridgeline.machine.instructions.array import INT16
+from ridgeline.machine.program import DeviceSegment, Program
+from ridgeline.rtl.shape import COVERED_KINDS
+
+MOST_LATENCY_CYCLES = 1024
+"""Deeper queues of read tags are not built."""
+
+
+def unsupported(machine: Machine) -> list[str]:
+    """Why no hardware is generated for this machine, each with the nearest that can be built."""
+    array, vector, buffer = machine.array, machine.vector, machine.unified_buffer
+    memory = machine.device_memory
+    per_bank = buffer.lines_per_bank
+    burst = machine.burst_cycles
+    rules = (
+        (
+            array.dataflow != "weight-stationary",
+            f"array.dataflow={array.dataflow}: only weight-stationary is built",
+        ),
+        (
+            not array.rows == array.cols == buffer.line_bytes == vector.lanes,
+            f"array.rows={array.rows}, array.cols={array.cols},"
+            f" unified_buffer.line_bytes={buffer.line_bytes} and vector.lanes={vector.lanes}"
+            f" must be equal: nearest {array.rows} for all",
+        ),
+        (array.rows < 2, f"array.rows={array.rows}: at least 2"),
+        (
+            array.weight_rows_per_cycle != 1,
+            f"array.weight_rows_per_cycle={array.weight_rows_per_cycle}: only 1 is built",
+        ),
+        (
+            set(array.macs_per_pe_per_cycle) != {"int8"},
+            "array.macs_per_pe_per_cycle: only int8 is built",
+        ),
+        (
+            array.accumulator_bits != 32,
+            f"array.accumulator_bits={array.accumulator_bits}: only 32 is built",
+        ),
+        (
+            memory.lines_per_cycle != 1,
+            f"device_memory.lines_per_cycle={memory.lines_per_cycle}: only 1 is built",
+        ),
+        (
+            burst.denominator != 1,
+            f"a burst takes {float(burst):g} cycles: only whole cycles are built; nearest"
+            f" device_memory.bytes_per_s="
+            f"{memory.burst_bytes * machine.clock_hz / max(round(burst), 1):g}",
+        ),
+        (
+            memory.latency_cycles > MOST_LATENCY_CYCLES,
+            f"device_memory.latency_cycles={memory.latency_cycles}: at most {MOST_LATENCY_CYCLES}",
+        ),
+        (
+            per_bank & (per_bank - 1) != 0,
+            f"a bank of {per_bank} lines is not a power of two: nearest unified_buffer.bytes="
+            f"{(1 << (per_bank.bit_length() - 1)) * buffer.banks * buffer.line_bytes}",
+        ),
+    )
+    return [text for broken, text in rules if broken]
+
+
+def require_machine(machine: Machine) -> None:
+    """Raise RidgelineError, with every reason, for a machine that is not covered."""
+    reasons = unsupported(machine)
+    if reasons:
+        raise RidgelineError(
+            "no hardware is generated for this machine: " + "; ".join(reasons),
+            where=f"machine {machine.name}",
+            fix="Change these fields, for example with --set KEY=VALUE",
+        )
+
+
+def unsupported_instruction(instruction: Instruction) -> str:
+    """Why the hardware cannot run this instruction; empty when it can."""
+    name = type(instruction).__name__
+    if type(instruction) not in COVERED_KINDS:
+        return f"{name} is not built"
+    if isinstance(instruction, LoadWeights) and instruction.from_buffer:
+        return f"{name} from the unified buffer is not built"
+    if isinstance(instruction, LoadWeights) and instruction.transposed:
+        return f"{name} of a transposed tile is not built"
+    if isinstance(instruction, MatMul) and instruction.format == INT16:
+        return f"{name} of int16 is not built"
+    if isinstance(instruction, Requant) and instruction.out_format == INT16:
+        return f"{name} to int16 is not built"
+    return ""
+
+
+def unsupported_instructions(program: Program) -> list[str]:
+    """Distinct reasons why the hardware cannot run this program."""
+    reasons: dict[str, None] = {}
+    for segment in program.segments:
+        if not isinstance(segment, DeviceSegment):
+            reasons[f"host segment '{segment.name}' is not hardware"] = None
+            continue
+        for instruction in segment.instructions:
+            reason = unsupported_instruction(instruction)
+            if reason:
+                reasons[reason] = None
+    return list(reasons)
+
+
+def require_program(program: Program) -> None:
+    """Raise RidgelineError for a program that the hardware of its machine cannot run."""
+    require_machine(program.machine)
+    reasons = unsupported_instructions(program)
+    if reasons:
+        raise RidgelineError(
+            "the hardware cannot run this program: " + "; ".join(reasons),
+            where=f"program {program.name}",
+            fix="Compile layers that need only Load, Store, LoadWeights, LoadParams, MatMul and"
+            " Requant, without a host link",
+        )

@@ -1,0 +1,237 @@
+"""The users of the device-memory port: load, store and weights units around one descriptor engine.
+
+The port serves one descriptor at a time, so one address walk, one burst counter and one return path
+serve three units; each keeps its own queue and count.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import data
+
+from ridgeline.machine.instructions import Load, LoadParams, LoadWeights, Store, Unit
+from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
+from ridgeline.rtl.arbiter import RequestOrder
+from ridgeline.rtl.issue import Issue
+from ridgeline.rtl.memories import UnifiedBuffer, WeightSlots
+from ridgeline.rtl.registers import named
+from ridgeline.rtl.shape import UNITS, WEIGHT_BITS, Shape
+from ridgeline.rtl.walk import Counts, Walk
+from ridgeline.rtl.words import field, opcode, triple, waits_met
+
+PORT_UNITS = (Unit.LOAD, Unit.STORE, Unit.WEIGHTS)
+"""Users of the port; the order is the tie rule."""
+
+LOAD, STORE, WEIGHTS, PARAMETERS = range(4)
+"""What the engine moves."""
+
+
+def tag_layout(shape: Shape) -> data.StructLayout:
+    """What is remembered of a read request until its data come."""
+    return data.StructLayout(
+        {
+            "kind": 2,
+            "last": 1,
+            "target": shape.target_bits,
+            "extent": shape.extent_bits,
+            "lane": shape.lane_bits,
+            "zero_point": WEIGHT_BITS,
+            "signed": 1,
+        }
+    )
+
+
+class Transfers(Elaboratable):
+    """Starts descriptors in order of request and issues their elements' requests.
+
+    An element's request leaves in the last cycle that its bursts cost. `read_*` asks device memory;
+    `store_*` goes to the store path. `started[unit]` for a cycle when a descriptor begins.
+    """
+
+    def __init__(
+        self, shape: Shape, issue: Issue, buffer: UnifiedBuffer, slots: WeightSlots
+    ) -> None:
+        self.shape, self.issue, self.buffer, self.slots = shape, issue, buffer, slots
+        self.started = {unit: Signal(name=f"{unit.name.lower()}_started") for unit in PORT_UNITS}
+        self.array_banks = Signal(shape.banks)
+        self.vector_banks = Signal(shape.banks)
+        self.store_banks = Signal(shape.banks)
+        self.starting_load_banks = Signal(shape.banks)
+        self.read_valid = Signal()
+        self.read_ready = Signal()
+        self.read_bytes = Signal(shape.request_bits)
+        self.store_valid = Signal()
+        self.store_ready = Signal()
+        self.address = Signal(shape.address_bits)
+        self.tag = Signal(tag_layout(shape))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        walk = Walk(
+            m,
+            "transfer",
+            {"device": self.shape.address_bits, "target": self.shape.target_bits},
+        )
+        kind = Signal(2)
+        moves = self._pay_bursts(m, walk, kind)
+        finishing = named(m, moves & walk.last, "finishing")
+        self._start(m, walk, kind, finishing)
+        return m
+
+    def _pay_bursts(self, m: Module, walk: Walk, kind: Signal) -> Value:
+        """The cost of the element at hand, cycle by cycle; whether its request leaves now."""
+        shape = self.shape
+        burst_cycles = int(shape.machine.burst_cycles)
+        below = shape.burst_bits
+        self.request_bytes = Signal(shape.request_bits, reset_less=True)
+        high = named(m, walk["device"][below:], "burst")
+        more = named(m, (walk["device"][:below] + self.request_bytes - 1)[below:], "more_bursts")
+        paid = Signal(high.shape(), reset_less=True)
+        same = named(m, ~walk.first & (paid == high), "burst_is_paid")
+        fresh = named(m, (more + 1 - same)[: len(more) + 1], "fresh_bursts")
+        spent = Signal(range(max((2 + shape.response_bytes) * burst_cycles, 2)))
+        complete = named(m, spent + 1 >= fresh * burst_cycles, "element_is_paid")
+        stores = kind == STORE
+        m.d.comb += [
+            self.address.eq(walk["device"]),
+            self.read_bytes.eq(self.request_bytes),
+            self.read_valid.eq(walk.busy & complete & ~stores),
+            self.store_valid.eq(walk.busy & complete & stores),
+        ]
+        taken = Mux(stores, self.store_ready, self.read_ready)
+        moves = named(m, walk.busy & complete & taken, "moves")
+        with m.If(walk.busy & ~complete):
+            m.d.sync += spent.eq(spent + 1)
+        with m.If(moves):
+            m.d.sync += [spent.eq(0), paid.eq(high + more)]
+            walk.step(m)
+        return moves
+
+    def _start(self, m: Module, walk: Walk, kind: Signal, finishing: Value) -> None:
+        free = named(m, ~walk.busy | finishing, "port_is_free")
+        owner = {
+            Unit.LOAD: kind == LOAD,
+            Unit.STORE: kind == STORE,
+            Unit.WEIGHTS: kind[1],
+        }
+        heads = {unit: self.issue.queues[unit].head for unit in PORT_UNITS}
+        banks = {
+            Unit.LOAD: field(heads[Unit.LOAD], Load, "banks")[: self.shape.banks],
+            Unit.STORE: field(heads[Unit.STORE], Store, "banks")[: self.shape.banks],
+        }
+        blocked = {
+            Unit.LOAD: (banks[Unit.LOAD] & self.vector_banks).any(),
+            Unit.STORE: (banks[Unit.STORE] & self.array_banks).any(),
+            Unit.WEIGHTS: Const(0),
+        }
+        m.submodules.order = order = RequestOrder(PORT_UNITS)
+        for unit in PORT_UNITS:
+            queue = self.issue.queues[unit]
+            busy = walk.busy & owner[unit] & ~finishing
+            m.d.comb += [
+                order.ready[unit].eq(
+                    queue.valid & ~busy & waits_met(heads[unit], self.issue.counts, UNITS)
+                ),
+                order.able[unit].eq(free & ~blocked[unit]),
+                self.started[unit].eq(order.granted[unit]),
+                queue.pop.eq(order.granted[unit]),
+            ]
+        held = Signal(self.shape.banks, reset_less=True)
+        m.d.comb += [
+            self.store_banks.eq(Mux(walk.busy & owner[Unit.STORE] & ~finishing, held, 0)),
+            self.starting_load_banks.eq(Mux(self.started[Unit.LOAD], banks[Unit.LOAD], 0)),
+        ]
+        with m.If(self.started[Unit.STORE]):
+            m.d.sync += held.eq(banks[Unit.STORE])
+        self.target_last = walk.last
+        self._take(m, walk, kind)
+
+    def _take(self, m: Module, walk: Walk, kind: Signal) -> None:
+        """Registers of the descriptor that starts."""
+        store, load, weights = (
+            self.issue.queues[unit].head for unit in (Unit.STORE, Unit.LOAD, Unit.WEIGHTS)
+        )
+        tag = Signal(tag_layout(self.shape), reset_less=True, name="descriptor")
+        with m.If(self.started[Unit.LOAD]):
+            m.d.sync += kind.eq(LOAD)
+            self._take_buffer_transfer(m, walk, tag, load, Load)
+        with m.If(self.started[Unit.STORE]):
+            m.d.sync += kind.eq(STORE)
+            self._take_buffer_transfer(m, walk, tag, store, Store)
+        with m.If(self.started[Unit.WEIGHTS]):
+            with m.If(opcode(weights) == LoadWeights.opcode):
+                m.d.sync += kind.eq(WEIGHTS)
+                self._take_weights(m, walk, tag, weights)
+            with m.Else():
+                m.d.sync += kind.eq(PARAMETERS)
+                self._take_parameters(m, walk, tag, weights)
+        m.d.comb += [
+            self.tag.eq(tag),
+            self.tag.kind.eq(kind),
+            self.tag.target.eq(walk["target"]),
+            self.tag.last.eq(walk.last),
+        ]
+
+    def _take_buffer_transfer(
+        self, m: Module, walk: Walk, tag: Value, word: Value, kind: type[Load] | type[Store]
+    ) -> None:
+        m.d.sync += walk.start(
+            triple(word, kind, "count"),
+            {
+                "device": (
+                    field(word, kind, "device_address"),
+                    triple(word, kind, "device_stride"),
+                ),
+                "target": (field(word, kind, "line"), triple(word, kind, "line_stride")),
+            },
+        )
+        m.d.sync += [
+            self.request_bytes.eq(field(word, kind, "element_bytes")),
+            tag.extent.eq(field(word, kind, "element_bytes")),
+            tag.lane.eq(field(word, kind, "lane")),
+        ]
+
+    def _take_weights(self, m: Module, walk: Walk, tag: Value, word: Value) -> None:
+        def of(name: str) -> Value:
+            return field(word, LoadWeights, name)
+
+        slot, rows = of("slot"), Const(0, self.shape.row_bits)
+        counts: Counts = (of("k"), Const(1), Const(1))
+        m.d.sync += walk.start(
+            counts,
+            {
+                "device": (of("address"), (of("row_stride"), None, None)),
+                "target": (Cat(rows, slot), (Const(1), None, None)),
+            },
+        )
+        m.d.sync += [
+            self.request_bytes.eq(of("n")),
+            tag.extent.eq(of("n")),
+            tag.signed.eq(of("signed")),
+            tag.zero_point.eq(of("zero_point")),
+        ]
+        m.d.comb += [
+            self.slots.fill.eq(1),
+            self.slots.fill_slot.eq(slot),
+            self.slots.fill_rows.eq(of("k")),
+        ]
+
+    def _take_parameters(self, m: Module, walk: Walk, tag: Value, word: Value) -> None:
+        def of(name: str) -> Value:
+            return field(word, LoadParams, name)
+
+        records = self.shape.group_records
+        bytes_asked = records * PARAMETER_BYTES
+        last_group = (of("count") - 1)[: self.shape.extent_bits]
+        counts: Counts = (last_group // records + 1, Const(1), Const(1))
+        m.d.sync += walk.start(
+            counts,
+            {
+                "device": (of("device_address"), (Const(bytes_asked), None, None)),
+                "target": (
+                    Cat(Const(0, self.shape.group_bits), of("slot")),
+                    (Const(1), None, None),
+                ),
+            },
+        )
+        m.d.sync += [self.request_bytes.eq(bytes_asked), tag.extent.eq(of("count"))]
