@@ -85,7 +85,8 @@ class _SegmentCheck:
         self.sizes = space_sizes(self.machine, program.host_bytes, program.device_bytes)
         self.tracker = OrderTracker(self.machine, self.sizes)
         self.previous: MatMul | None = None
-        self.slot_filled: dict[int, LoadWeights] = {}
+        self.refilled: set[int] = set()
+        """Weight slots loaded since the MatMul before."""
 
     def faults(self, instruction: Instruction) -> list[str]:
         """What is wrong with the next instruction."""
@@ -136,13 +137,17 @@ class _SegmentCheck:
         return texts
 
     def _array_faults(self, instruction: Instruction) -> list[str]:
+        if isinstance(instruction, LoadWeights):
+            self.refilled.add(instruction.slot)
         if not isinstance(instruction, MatMul):
             return []
         before, self.previous = self.previous, instruction
-        if instruction.keep_weights and (
-            before is None or before.slot != instruction.slot or before.k != instruction.k
-        ):
-            return ["keeps weights, but the MatMul before used another slot or depth"]
+        refilled, self.refilled = self.refilled, set()
+        if instruction.keep_weights:
+            if before is None or before.slot != instruction.slot or before.k != instruction.k:
+                return ["keeps weights, but the MatMul before used another slot or depth"]
+            if instruction.slot in refilled:
+                return ["keeps weights, but its slot was loaded after the MatMul before"]
         if self.machine.array.dataflow != "output-stationary":
             return []
         follows = before is not None and not before.last

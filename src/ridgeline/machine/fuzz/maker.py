@@ -77,6 +77,7 @@ class Maker:
         self.instructions: list[Instruction] = []
         self.issued = [0] * len(Unit)
         self.previous: MatMul | None = None
+        self.refilled: set[int] = set()
         self.formats = [UINT8, INT8]
         if "int16" in machine.array.macs_per_pe_per_cycle:
             self.formats.append(INT16)
@@ -115,6 +116,9 @@ class Maker:
         self.issued[one.unit] += 1
         if isinstance(one, MatMul):
             self.previous = one
+            self.refilled.clear()
+        if isinstance(one, LoadWeights):
+            self.refilled.add(one.slot)
 
     def _random_waits(self) -> tuple[int, int, int, int, int, int]:
         waits = [0] * len(Unit)
@@ -246,7 +250,7 @@ class Maker:
         previous = self.previous
         most = min(DATAFLOW_RULES[array.dataflow].most_m(array), 40)
         k, slot = self._depth(), draw.between(0, array.weight_slots - 1)
-        keep = previous is not None and draw.chance(0.3)
+        keep = previous is not None and previous.slot not in self.refilled and draw.chance(0.3)
         if keep and previous is not None:
             k, slot = previous.k, previous.slot
         window = self._window(code, most)
