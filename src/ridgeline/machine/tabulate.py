@@ -25,7 +25,6 @@ from ridgeline.machine.program import HostSegment, Layer, Program
 from ridgeline.machine.simulate import Trace, host_cycles
 from ridgeline.results.rows import Accuracy, LayerRow, Limit, MachineFacts, Report
 
-
 NO_LAYER = Layer("(no layer)", "", "move", 0, 0, 0, 0, 0, (), "transfers that belong to no layer")
 """The row of what no layer accounts for, so that rows always sum to the whole."""
 

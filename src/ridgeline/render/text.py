@@ -180,6 +180,9 @@ def notes(report: Report) -> list[str]:
         f"on the host: {row.name} ({row.op}): {row.reason or 'no reason recorded'}"
         for row in report.fallbacks
     ]
+    hidden = [row for row in report.rows if row.cycles < 1 and row.bound_cycles >= 1]
+    if hidden:
+        found.append("a layer of 0 cycles works while another layer's time is counted")
     return found + [f"note: {note}" for note in report.notes]
 
 

@@ -1,0 +1,73 @@
+"""The pages say what the code does: examples run, references are generated or complete."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs.examples import ROOT, Page
+from ridgeline.frontend.runtime import cpu_matches
+from ridgeline.machine.loader import known_keys
+from ridgeline.results.columns import COLUMNS, LEDGER_ENTRIES
+
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture
+def update(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.mark.parametrize("name", ["tutorial.md", "one_convolution.md"])
+def test_examples_print_what_the_page_says(name: str, update: bool, tmp_path: Path) -> None:
+    path = DOCS / name
+    text = path.read_text(encoding="utf-8")
+    now = Page(tmp_path).rerun(text)
+    if update:
+        path.write_text(now, encoding="utf-8", newline="\n")
+    elif cpu_matches():  # elsewhere ONNX Runtime may round otherwise; running it is the test
+        assert now == text, "if meant, `make golden`"
+
+
+def _generator() -> Any:
+    spec = importlib.util.spec_from_file_location("generate_isa", DOCS / "generate_isa.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_instruction_set_reference_is_up_to_date(update: bool) -> None:
+    path = DOCS / "isa.md"
+    wanted = _generator().text()
+    if update:
+        path.write_text(wanted, encoding="utf-8", newline="\n")
+    assert path.read_text(encoding="utf-8") == wanted, "if meant, `make golden`"
+
+
+def _rows(name: str) -> set[str]:
+    text = (DOCS / name).read_text(encoding="utf-8")
+    return set(re.findall(r"^\| `([\w.]+)` \|", text, re.MULTILINE))
+
+
+def test_the_machine_reference_has_every_key_and_no_other() -> None:
+    assert _rows("machine.md") == set(known_keys())
+
+
+def test_the_report_reference_has_every_column_and_ledger_entry() -> None:
+    wanted = {c.key for c in COLUMNS if not c.key.startswith("ledger_")}
+    assert wanted <= _rows("report.md")
+    text = (DOCS / "report.md").read_text(encoding="utf-8")
+    for name in LEDGER_ENTRIES:
+        assert f"| {name} |" in text
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for path in [*DOCS.glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
