@@ -229,7 +229,7 @@ def in_graph_opset(
     kept = {*inputs, *(name for name in node.output if name)}
     prefix = next(name for name in node.output if name)
     for inner in graph.node:
-        inner.name = f"{prefix}/{inner.output[0]}" if len(graph.node) > 1 else node.name
+        inner.name = node.name if prefix in inner.output else f"{prefix}/{inner.output[0]}"
         for names in (inner.input, inner.output):
             names[:] = [n if n in kept or not n else f"{prefix}/{n}" for n in names]
     for tensor in graph.initializer:

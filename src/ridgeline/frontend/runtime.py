@@ -19,6 +19,7 @@ from ridgeline.errors import RidgelineError, did_you_mean
 Array = npt.NDArray[Any]
 
 _CACHED_SESSIONS = 16
+_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
 def create_session(model: bytes | str, optimised_path: str | None = None) -> Any:
@@ -27,42 +28,61 @@ def create_session(model: bytes | str, optimised_path: str | None = None) -> Any
     `model` is a serialised model or a path; `optimised_path` also saves the graph that ONNX
     Runtime really runs. Raises ONNX Runtime's own errors.
     """
+    if isinstance(model, bytes):
+        graph: Any = onnx.load_model_from_string(model).graph
+    else:
+        graph = onnx.load(model, load_external_data=False).graph
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    options.add_session_config_entry(_exactness_key(model), "1")
+    options.add_session_config_entry(_exactness_key(graph), "1")
+    # A DequantizeLinear of weights before a float MatMul becomes MatMulNBits, whose default level
+    # rounds the activations to int8; level 1 is float32.
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     if optimised_path is not None:
         options.optimized_model_filepath = optimised_path
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(
+        model,
+        options,
+        providers=["CPUExecutionProvider"],
+        disabled_optimizers=["WeightBiasQuantization"] if _keeps_float_weights(graph) else [],
+    )
 
 
-def _exactness_key(model: bytes | str) -> str:
+def _exactness_key(graph: Any) -> str:
     """The session option with which AVX2 computes a quantised model exactly, as VNNI does.
 
     Without VNNI, u8 x s8 kernels saturate pairs of products at int16 unless
-    `session.x64quantprecision` widens them. int8 activations would first be turned into uint8,
-    which leaves some operators in float; `session.qdqisint8allowed` keeps them, and s8 x s8
-    kernels are exact. The two options exclude each other (onnxruntime_session_options_config_keys.h
-    and optimizer/qdq_transformer of ONNX Runtime 1.32).
+    `session.x64quantprecision` widens them. int8 activations would first be turned into uint8
+    where they can, which leaves other operators in float; `session.qdqisint8allowed` keeps them,
+    and s8 x s8 kernels are exact. The two options exclude each other
+    (onnxruntime_session_options_config_keys.h and optimizer/qdq_transformer, ONNX Runtime 1.32).
     """
-    if isinstance(model, bytes):
-        proto = onnx.load_model_from_string(model)
-    else:
-        proto = onnx.load(model, load_external_data=False)
-    signed = _has_int8_activations(proto.graph)
+    signed = _has_int8_activations(graph)
     return "session.qdqisint8allowed" if signed else "session.x64quantprecision"
 
 
 def _has_int8_activations(graph: Any) -> bool:
-    """Whether a QuantizeLinear makes int8, or an int8 graph input is dequantised."""
+    """Whether a QuantizeLinear makes int8, or a graph input is int8."""
     kinds = {tensor.name: int(tensor.data_type) for tensor in graph.initializer}
-    inputs = {v.name: int(v.type.tensor_type.elem_type) for v in graph.input}
     int8 = int(onnx.TensorProto.INT8)
-    if any(inputs.get(name) == int8 for name in inputs if name not in kinds):
-        return True
+    for value in graph.input:
+        if value.name not in kinds and value.type.tensor_type.elem_type == int8:
+            return True
     quantisers = [n for n in graph.node if n.op_type == "QuantizeLinear" and len(n.input) > 2]
     return any(kinds.get(n.input[2]) == int8 for n in quantisers)
+
+
+def _keeps_float_weights(graph: Any) -> bool:
+    """Whether a product of dequantised activations has float weights, which someone wanted.
+
+    ONNX Runtime's WeightBiasQuantization would turn them into int8.
+    """
+    floats = {t.name for t in graph.initializer if t.data_type == onnx.TensorProto.FLOAT}
+    dequantised = {n.output[0] for n in graph.node if n.op_type == "DequantizeLinear"}
+    products = [n for n in graph.node if n.op_type in _PRODUCTS and len(n.input) > 1]
+    return any(n.input[1] in floats and n.input[0] in dequantised for n in products)
 
 
 class OnnxRuntimeExecutor:

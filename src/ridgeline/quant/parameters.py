@@ -20,6 +20,8 @@ Clip = tuple[float | None, float | None]
 # float32 numbers.
 _MIN_SCALE = 1e-12
 _WEIGHT_STEPS = 127
+# A bias near 2^31 steps moves by this much when its scale is rounded to float32.
+_SCALE_ROUNDING_STEPS = 1024
 
 
 def activation_quant(low: float, high: float, dtype: DType, clips: Iterable[Clip] = ()) -> Quant:
@@ -101,7 +103,8 @@ def _weight_scale(data: Array, channel_axis: int | None) -> Array:
 
 def _bias_limit(reduction: int) -> float:
     """Steps that a bias may take beside `reduction` products of 8 bits in a 32-bit accumulator."""
-    return float(max(INT32.high - reduction * 255 * _WEIGHT_STEPS, 1 << 24))
+    room = INT32.high - reduction * 255 * _WEIGHT_STEPS
+    return float(max(room - _SCALE_ROUNDING_STEPS, 1 << 24))
 
 
 def _quantize_bias(bias: Value, x: Quant, weight_scale: Array) -> Value:

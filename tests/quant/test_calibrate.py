@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from ridgeline.errors import RidgelineError
+from ridgeline.frontend.onnx_reader import read_onnx
+from ridgeline.ir import Graph
+from ridgeline.quant.calibrate import calibrate, sample_batches
+from ridgeline.quant.recipe import Recipe
+
+
+def _graph(batch: int = 1) -> Graph:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[N, 3] left, float[N, 2] right)'
+        " => (float[N, 5] y) { c = Concat<axis=1>(left, right) e = Exp(c) y = Neg(e) }"
+    )
+    return read_onnx(model.SerializeToString(), batch=batch)
+
+
+def _samples(count: int = 5) -> dict[str, Any]:
+    left = np.arange(3 * count, dtype=np.float32).reshape(count, 3)
+    return {"left": left, "right": -np.arange(2 * count, dtype=np.float32).reshape(count, 2)}
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5, 8])
+def test_every_sample_is_seen_whatever_the_batch(batch: int) -> None:
+    graph = _graph(batch)
+    concat, exp = graph.nodes[0].output, graph.nodes[1].output
+    ranges = calibrate(graph, _samples(), [graph.inputs[0], concat, exp], Recipe())
+    assert ranges[id(graph.inputs[0])] == (0, 14)
+    assert ranges[id(concat)] == (-9, 14)
+    assert ranges[id(exp)] == pytest.approx((np.exp(-9), np.exp(14)), rel=1e-4)
+
+
+def test_the_last_batch_is_filled_with_samples() -> None:
+    rows = [batch["left"][:, 0].tolist() for batch in sample_batches(_graph(2), _samples(3))]
+    assert rows == [[0, 3], [3, 6]]
+
+
+def _changed(**changes: Any) -> dict[str, Any]:
+    return {k: v for k, v in {**_samples(), **changes}.items() if v is not None}
+
+
+@pytest.mark.parametrize(
+    ("samples", "text"),
+    [
+        (
+            _changed(right=None, rigth=np.ones((5, 2), np.float32)),
+            "calibration samples, input 'right': the samples lack it; it takes fp32[samples, 2]. "
+            "Did you mean 'rigth'",
+        ),
+        ({}, "input 'left': the samples lack it; it takes fp32[samples, 3]. Give an array by"),
+        (
+            _changed(left=np.ones((5, 3))),
+            "input 'left': the samples are float64, but it takes fp32[samples, 3]. "
+            "Convert them with .astype('float32').",
+        ),
+        (
+            _changed(left=np.ones((5, 4), np.float32)),
+            "the samples have the shape [5, 4], but it takes fp32[samples, 3]. Reshape them",
+        ),
+        (_changed(left=np.ones(3, np.float32)), "the samples have the shape [3], but it takes"),
+        (_changed(left=np.ones((0, 3), np.float32)), "there are no samples. Give at least one."),
+        (
+            _changed(left=np.full((5, 3), np.nan, np.float32)),
+            "input 'left': 15 of 15 values are NaN or infinite. Remove or repair those samples.",
+        ),
+        (
+            _changed(left=np.ones((4, 3), np.float32)),
+            "'left' has 4 samples, but 'right' has 5. Give every input the same number",
+        ),
+        (
+            _changed(left=np.full((5, 3), 1e4, np.float32)),
+            "'e' becomes infinite or NaN on the calibration samples",
+        ),
+    ],
+)
+def test_errors(samples: dict[str, Any], text: str) -> None:
+    graph = _graph()
+    with pytest.raises(RidgelineError, match=re.escape(text)):
+        calibrate(graph, samples, [graph.nodes[1].output], Recipe())
