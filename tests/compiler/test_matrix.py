@@ -8,14 +8,12 @@ from compile_cases import DATAFLOWS, host_reason, on_device, run_compiled, small
 from numeric_cases import binary, convolution, golden_cases, matrix_product, single
 from ridgeline.ir import Node
 
-CASES = {
-    name: node
-    for name, node in golden_cases()
-    if "softmax" not in name
-}
+CASES = {name: node for name, node in golden_cases() if "softmax" not in name}
 WIDE = {
-    **{f"conv {n} int16": convolution(n, "int16", "s8-channels", 7)
-       for n in ("plain", "strided", "dilated", "grouped", "depthwise", "doubled", "line")},
+    **{
+        f"conv {n} int16": convolution(n, "int16", "s8-channels", 7)
+        for n in ("plain", "strided", "dilated", "grouped", "depthwise", "doubled", "line")
+    },
     **{f"matmul {n} int16": matrix_product(n, "int16", "s8", 8) for n in ("dense", "batched")},
 }
 

@@ -42,7 +42,8 @@ def compiled(graph: Graph, seed: int) -> Program | None:
     try:
         return compile(graph, machine)
     except RidgelineError as error:
-        assert "unified buffer" in str(error), error
+        if "unified buffer" not in str(error):
+            raise
         return None
 
 
@@ -71,8 +72,11 @@ def test_same_bits_whatever_the_timing(seed: int) -> None:
     host = OnnxRuntimeExecutor()
     first = execute(program, given, host)
     slow = small_machine(
-        "weight-stationary", "device_memory.bytes_per_s=50e6", "device_memory.latency_cycles=300",
-        "queue_depth=1", "clock_hz=3e6",
+        "weight-stationary",
+        "device_memory.bytes_per_s=50e6",
+        "device_memory.latency_cycles=300",
+        "queue_depth=1",
+        "clock_hz=3e6",
     )
     second = execute(replace(program, machine=slow), given, host)
     for name, array in first.items():
@@ -95,7 +99,9 @@ def test_traffic_never_grows_with_the_buffer(seed: int) -> None:
     traffic: list[int] = []
     for size in (2048, 4096, 8192, 16384, 65536):
         try:
-            program = compile(graph, small_machine("weight-stationary", f"unified_buffer.bytes={size}"))
+            program = compile(
+                graph, small_machine("weight-stationary", f"unified_buffer.bytes={size}")
+            )
         except RidgelineError:
             assert not traffic, "fits a smaller buffer but not this one"
             continue
@@ -113,7 +119,7 @@ def test_cycles_are_above_every_bound(seed: int) -> None:
         if not isinstance(part, DeviceSegment):
             continue
         timings = [i.timing(machine) for i in part.instructions]
-        by_unit = {u: 0 for u in range(6)}
+        by_unit = dict.fromkeys(range(6), 0)
         for instruction, timing in zip(part.instructions, timings, strict=True):
             by_unit[instruction.unit] += timing.issue_cycles
         assert segment.cycles >= max(by_unit.values())

@@ -216,9 +216,7 @@ class _Attempt:
             regions: list[Region] = []
             for index, operand in enumerate(layer.inputs):
                 source = (
-                    operand.layout.box
-                    if operand.constant
-                    else (source_box(layer, operand, box))
+                    operand.layout.box if operand.constant else (source_box(layer, operand, box))
                 )
                 key = (f"in{index}", position, 0 if operand.constant else copy)
                 regions.append(self._region(operand, source, key))

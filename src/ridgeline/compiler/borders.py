@@ -109,7 +109,7 @@ class Borders:
     def _output_tensor(self, value: Value, addresses: Mapping[int, int]) -> HostTensor:
         if id(value) not in self._producers:
             raise RidgelineError(
-                f"output '{value.name}' is an input or a constant of the model, nothing computes it",
+                f"output '{value.name}' is an input or a constant: nothing computes it",
                 where=f"graph '{self.graph.name}'",
                 fix="Remove the output from the model",
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ridgeline.compiler.plan import ColumnTile, WeightTile
+from ridgeline.compiler.plan import WeightTile
 from ridgeline.machine.check import bank_mask
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import (
@@ -20,7 +20,6 @@ from ridgeline.machine.instructions import (
     Store,
     WindowReduce,
 )
-
 
 Traced = tuple[Instruction, Accesses]
 """An instruction and what it touches, worked out once."""
@@ -102,7 +101,3 @@ class Builder:
         first = self._entry
         self._entry += m
         return first
-
-    def ordered_tiles(self, column: ColumnTile, reverse: bool) -> tuple[WeightTile, ...]:
-        """A column's tiles along k, every second time backwards so that held tiles are met first."""
-        return column.tiles[::-1] if reverse else column.tiles

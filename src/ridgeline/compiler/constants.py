@@ -1,4 +1,4 @@
-"""The constants that device memory starts with: weight tiles, parameters and tables, packed once."""
+"""What device memory starts with: weight tiles, parameters and tables, each packed once."""
 
 from __future__ import annotations
 

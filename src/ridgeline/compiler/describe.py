@@ -89,6 +89,7 @@ def dump_tiles(tiled: Mapping[int, tuple[Segment, list[TiledLayer]]]) -> str:
             ins = ", ".join(f"lines {r.line}..{r.line + r.lines - 1}" for r in first)
             out = layer.outputs[0]
             stored = ", stored" if layer.store else ""
+            stored += f"; {layer.rows} rows a MatMul" if layer.rows else ""
             lines.append(
                 f"  {layer.plan.node.name}: {len(layer.boxes)} boxes of at most"
                 f" {max(b.rows for b in layer.boxes)} rows; reads {ins}; writes lines"

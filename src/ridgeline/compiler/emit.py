@@ -33,7 +33,7 @@ class Emitter:
                 self._load_residents(layer)
                 self._load_table(layer)
                 for number in range(len(layer.boxes)):
-                    self._emit_box(layer, number)
+                    self.emit_box(layer, number)
         return self.builder.code
 
     def _load_residents(self, layer: TiledLayer) -> None:
@@ -59,9 +59,12 @@ class Emitter:
             if other.root is operand.root and layer.kind != "alias"
         ]
         return Box(
-            min(b.n0 for b in boxes), max(b.n1 for b in boxes),
-            min(b.y0 for b in boxes), max(b.y1 for b in boxes),
-            min(b.x0 for b in boxes), max(b.x1 for b in boxes),
+            min(b.n0 for b in boxes),
+            max(b.n1 for b in boxes),
+            min(b.y0 for b in boxes),
+            max(b.y1 for b in boxes),
+            min(b.x0 for b in boxes),
+            max(b.x1 for b in boxes),
         )
 
     def _load_table(self, layer: TiledLayer) -> None:
@@ -82,7 +85,8 @@ class Emitter:
             )
         )
 
-    def _emit_box(self, layer: TiledLayer, number: int) -> None:
+    def emit_box(self, layer: TiledLayer, number: int) -> None:
+        """Emit one output box: what it loads, its computation, what it stores."""
         plan = layer.plan
         for operand, region, loaded in zip(
             plan.inputs, layer.inputs[number], layer.loads[number], strict=True
@@ -105,7 +109,7 @@ class Emitter:
         plan, box, target = layer.plan, layer.boxes[number], layer.outputs[number]
         sources = layer.inputs[number]
         if plan.kind == "matmul":
-            lower_matmul(self.builder, plan, box, sources[0], target)
+            lower_matmul(self.builder, plan, box, sources[0], target, layer.rows)
         elif plan.kind == "window":
             lower_window(self.builder, plan, box, sources[0], target, layer.table_line)
         elif plan.kind == "elementwise":

@@ -21,13 +21,13 @@ def most_rows(machine: Machine) -> int:
 
 
 def lower_matmul(
-    builder: Builder, plan: LayerPlan, box: Box, source: Region, target: Region
+    builder: Builder, plan: LayerPlan, box: Box, source: Region, target: Region, rows: int
 ) -> None:
-    """Emit one output box: for each column tile and part of the box, products, then Requant."""
+    """Emit one output box: for each column tile and part of `rows` rows, products, then Requant."""
     reverse = False
     for column in plan.columns:
         slot = builder.params(column.params_address, column.n, plan.index)
-        for part in split_box(box, most_rows(builder.machine)):
+        for part in split_box(box, rows):
             _products_and_requant(builder, plan, column, part, source, target, slot, reverse)
             reverse = not reverse
 
@@ -47,7 +47,8 @@ def _products_and_requant(
     signed = weights.type.dtype is INT8
     zero_point = int(quant_of(weights, node).zero_point.reshape(-1)[0])
     entry = builder.entries(part.rows)
-    tiles = builder.ordered_tiles(column, reverse)
+    # Every second part backwards along k, so that the tiles still in their slots come first.
+    tiles = column.tiles[::-1] if reverse else column.tiles
     held = -1
     for number, tile in enumerate(tiles):
         slot = builder.weights(tile, signed, zero_point, plan.index)

@@ -1,4 +1,4 @@
-"""The vector template: pooling, depthwise, elementwise and concat, from unified buffer to itself."""
+"""The vector template: pooling, depthwise, elementwise and concat, all on chip."""
 
 from __future__ import annotations
 

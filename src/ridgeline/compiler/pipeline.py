@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from ridgeline.compiler.allocate import Segment, tile_and_allocate
 from ridgeline.compiler.analyse import Analyst
-from ridgeline.compiler.builder import Traced
 from ridgeline.compiler.borders import Borders, host_segment
+from ridgeline.compiler.builder import Traced
+from ridgeline.compiler.choose import Chooser
 from ridgeline.compiler.constants import ConstantPool
 from ridgeline.compiler.describe import describe_layers, dump_plan, dump_program, dump_tiles
 from ridgeline.compiler.emit import Emitter
@@ -46,6 +47,8 @@ def compile(
     tiled = run.tile(plans)
     tell("tile", dump_tiles(tiled))
     run.assign_addresses(tiled)
+    tiled = run.choose(tiled)
+    tell("choose", dump_tiles(tiled))
     program = run.emit(tiled)
     tell("emit", dump_program(program))
     check(program)
@@ -167,6 +170,16 @@ class _Compilation:
     def _address(self, root: int, size_bytes: int) -> None:
         if root not in self.addresses:
             self.addresses[root] = self.device.take(size_bytes)
+
+    def choose(
+        self, tiled: dict[int, tuple[Segment, list[TiledLayer]]]
+    ) -> dict[int, tuple[Segment, list[TiledLayer]]]:
+        """The same layers with the rows of a MatMul that take the fewest cycles."""
+        chooser = Chooser(self.machine, self.addresses, self.device.next_address)
+        return {
+            number: (segment, [chooser.choose(segment, layer) for layer in layers])
+            for number, (segment, layers) in tiled.items()
+        }
 
     def emit(self, tiled: dict[int, tuple[Segment, list[TiledLayer]]]) -> Program:
         """The program: every segment with its transfers, waits and layers."""

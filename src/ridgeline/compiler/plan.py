@@ -1,4 +1,4 @@
-"""The compiler's middle form: layers with their geometry, tiles and regions, before instructions."""
+"""The compiler's middle form: layers with geometry, tiles and regions, before instructions."""
 
 from __future__ import annotations
 
@@ -115,11 +115,13 @@ class TiledLayer:
     store: bool
     """Each box of the output is stored to device memory."""
     table_line: int = 0
+    rows: int = 0
+    """Rows of one MatMul at most, as `choose` found best; 0 until then."""
 
 
 def split_box(box: Box, most_rows: int) -> Sequence[Box]:
     """Boxes of at most `most_rows` rows that cover `box`: whole images, else rows, else columns."""
-    images, rows, columns = box.sizes
+    _, rows, columns = box.sizes
     if rows * columns <= most_rows:
         step = max(1, most_rows // (rows * columns))
         return [

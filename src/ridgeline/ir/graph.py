@@ -1,10 +1,10 @@
-"""Values, nodes and graphs: frozen, in topological order, compared by identity and never by name."""
+"""Values, nodes and graphs: frozen, in topological order, compared by identity, not by name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """One operation. An absent optional input is None. `origin` names the ONNX nodes it came from."""
+    """One operation. An absent optional input is None. `origin` names its ONNX nodes."""
 
     op: str
     name: str
@@ -74,7 +74,7 @@ class Node:
 
 def _text(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        return f"array{list(value.shape)}"
+        return f"array{list(np.shape(cast('npt.NDArray[Any]', value)))}"
     return str(value)
 
 

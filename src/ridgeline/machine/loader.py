@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from importlib import resources
-from math import lcm
+from math import isfinite, lcm
 from pathlib import Path
 from typing import Any, cast
 
@@ -193,12 +193,12 @@ def _value(key: str, value: Any, kind: type) -> Any:
         if key in _OPTIONAL:
             return ""
         raise RidgelineError("is missing", where=key, fix=f"Add it, or use --set {key}=...")
-    right = isinstance(value, kind) and not (kind is not bool and isinstance(value, bool))
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if kind is int and isinstance(value, float) and value == int(value):
+    if kind is int and isinstance(value, float) and value.is_integer():
         return int(value)
-    if not right or (isinstance(value, float) and value != value):
+    right = isinstance(value, kind) and not isinstance(value, bool)
+    if not right or (isinstance(value, float) and not isfinite(value)):
         names = {
             int: "a whole number",
             float: "a number",

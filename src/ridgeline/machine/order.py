@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ridgeline.machine.dataflow import DATAFLOW_RULES
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Instruction, Space, Unit, Waits
-from ridgeline.machine.instructions.state import Accesses, Places
+from ridgeline.machine.instructions.state import GRANULE_BYTES, Accesses, Places
 
 UNITS = len(Unit)
 Clock = list[int]
@@ -151,8 +151,6 @@ class OrderTracker:
 
 def space_sizes(machine: Machine, host_bytes: int, device_bytes: int) -> dict[str, int]:
     """How many places each space has."""
-    from ridgeline.machine.instructions.state import GRANULE_BYTES
-
     return {
         Space.HOST: host_bytes // GRANULE_BYTES + 1,
         Space.DEVICE: device_bytes // GRANULE_BYTES + 1,
@@ -188,8 +186,7 @@ def synchronise_traced(
             found = tracker.conflicts(candidate, accesses, start, shift)
             if not found:
                 break
-            # Latest first: what it waits for may imply the others. Program order decides "latest"
-            # by the number of waits it would bring, so simply take them one unit at a time.
+            # One wait at a time: what the awaited instruction knew often settles the others.
             worst = max(found, key=lambda c: (c.at_shift, c.count))
             waits[worst.unit] = max(waits[worst.unit], worst.count)
         tracker.record(candidate, accesses, start)

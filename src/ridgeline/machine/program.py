@@ -1,4 +1,4 @@
-"""A Program: everything needed to run a compiled model, as plain data and as a deterministic file."""
+"""A Program: everything needed to run a compiled model, as data and as a deterministic file."""
 
 from __future__ import annotations
 
@@ -301,8 +301,9 @@ def _layer_to_dict(layer: Layer) -> dict[str, Any]:
 
 
 def _layer_from_dict(d: Mapping[str, Any]) -> Layer:
-    values = dict(d)
-    return Layer(**{**values, "shape": tuple(d["shape"]), "origin": tuple(d["origin"])})
+    values: dict[str, Any] = dict(d)
+    values |= {"shape": tuple(d["shape"]), "origin": tuple(d["origin"])}
+    return Layer(**values)
 
 
 def _segment_to_dict(segment: Segment, blob: int) -> dict[str, Any]:
@@ -327,7 +328,7 @@ def _segment_blob(segment: Segment) -> bytes:
 
 
 def _segment_from_dict(d: Mapping[str, Any], blobs: list[bytes]) -> Segment:
-    blob = blobs[d["blob"]]
+    blob = blobs[int(d["blob"])]
     if d["kind"] == "device":
         return DeviceSegment(tuple(_decode_all(blob, d["layers"])))
     return HostSegment(

@@ -125,7 +125,9 @@ class MatMul(WindowFields):
 
     k: int = bits(10, "lanes used of each vector", default=1)
     n: int = bits(10, "columns of the slot that hold weights (for the count of MACs)", default=1)
-    weights: int = bits(20, "weights of the tile that are real, 0 for k * n (for the count of MACs)")
+    weights: int = bits(
+        20, "weights of the tile that are real, 0 for k * n (for the count of MACs)"
+    )
     slot: int = bits(8, "weight slot")
     keep_weights: int = bits(1, "the array holds this slot already: no shift")
     entry: int = bits(17, "first accumulator entry")

@@ -130,7 +130,7 @@ class _BufferTransfer(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Load(_BufferTransfer):
-    """Device memory to unified buffer, element by element; other bytes of a line keep their value."""
+    """Device memory to unified buffer, by elements; other bytes of a line keep their value."""
 
     opcode: ClassVar[int] = 3
     unit: ClassVar[Unit] = Unit.LOAD

@@ -1,0 +1,79 @@
+"""How many rows one MatMul streams: decided by the exact cycles of the layer, simulated alone.
+
+Long MatMuls reload weights less often; short ones let requantisation overlap. Neither wins always,
+so the candidates are emitted, ordered and simulated as the program will be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ridgeline.compiler.allocate import Segment
+from ridgeline.compiler.emit import Emitter
+from ridgeline.compiler.lower_matmul import most_rows
+from ridgeline.compiler.plan import TiledLayer
+from ridgeline.compiler.schedule import prefetch
+from ridgeline.machine.description import Machine
+from ridgeline.machine.order import synchronise_traced
+from ridgeline.machine.simulate import simulate_instructions
+
+DIVISORS = (1, 2, 4)
+"""Candidates: the most rows that a MatMul may stream, and these parts of it."""
+BOXES = 2
+"""Boxes simulated of a layer that has more: they are alike."""
+
+Key = tuple[object, ...]
+
+
+class Chooser:
+    """Chooses for the layers of one program; layers of equal shape are simulated once."""
+
+    def __init__(self, machine: Machine, addresses: Mapping[int, int], device_bytes: int) -> None:
+        self.machine = machine
+        self.addresses = addresses
+        self.device_bytes = device_bytes
+        self._known: dict[Key, int] = {}
+
+    def choose(self, segment: Segment, layer: TiledLayer) -> TiledLayer:
+        """The layer with its `rows` set."""
+        if layer.plan.kind != "matmul":
+            return layer
+        key = self._key(layer)
+        if key not in self._known:
+            self._known[key] = self._best(segment, layer)
+        return replace(layer, rows=self._known[key])
+
+    def _key(self, layer: TiledLayer) -> Key:
+        plan = layer.plan
+        tiles = tuple((c.n, tuple((t.k, t.tap_y, t.tap_x) for t in c.tiles)) for c in plan.columns)
+        shapes = tuple(
+            (o.layout.n, o.layout.h, o.layout.w, o.layout.c, o.layout.format)
+            for o in (*plan.inputs, plan.output)
+        )
+        window = (plan.window.stride, plan.window.dilation, plan.window.pad)
+        return (
+            tiles,
+            shapes,
+            window,
+            tuple(b.sizes for b in layer.boxes),
+            layer.store,
+            layer.loads,
+        )
+
+    def _best(self, segment: Segment, layer: TiledLayer) -> int:
+        """The candidate of the fewest cycles; the longest where they tie."""
+        most = min(most_rows(self.machine), max(b.rows for b in layer.boxes))
+        candidates = sorted({-(-most // d) for d in DIVISORS}, reverse=True)
+        if len(candidates) == 1:
+            return candidates[0]
+        return min(candidates, key=lambda rows: (self._cycles(segment, layer, rows), -rows))
+
+    def _cycles(self, segment: Segment, layer: TiledLayer, rows: int) -> int:
+        emitter = Emitter(self.machine, segment, self.addresses)
+        tried = replace(layer, rows=rows)
+        for number in range(min(BOXES, len(layer.boxes))):
+            emitter.emit_box(tried, number)
+        code = prefetch(emitter.builder.code, self.machine, 0, self.device_bytes)
+        instructions = synchronise_traced(code, self.machine, 0, self.device_bytes)
+        return simulate_instructions(instructions, self.machine)[1]
