@@ -62,7 +62,8 @@ class NetworkMaker:
         if choice < 0.6 and min(height, width) >= 2:
             op = str(self.rng.choice(["MaxPool", "AveragePool"]))
             attrs = {
-                "kernel_shape": [2, 2], "strides": [int(s) for s in self.rng.integers(1, 3, 2)],
+                "kernel_shape": [2, 2],
+                "strides": [int(s) for s in self.rng.integers(1, 3, 2)],
                 "pads": [0, 0, int(self.rng.integers(0, 2)), 0],
             }
             attrs |= {"dilations": [1, 1]} if op == "MaxPool" else {"count_include_pad": 0}
@@ -88,7 +89,9 @@ def random_network(seed: int) -> Graph:
     """A quantised graph with one or two outputs."""
     maker = NetworkMaker(seed)
     rng = maker.rng
-    shape = tuple(int(v) for v in (rng.integers(1, 4), rng.integers(1, 11), *rng.integers(3, 12, 2)))
+    shape = tuple(
+        int(v) for v in (rng.integers(1, 4), rng.integers(1, 11), *rng.integers(3, 12, 2))
+    )
     x = maker.chooser.value(shape, maker.dtype, "image")
     first = x
     for _ in range(int(rng.integers(1, 7))):
