@@ -14,6 +14,7 @@ from ridgeline.machine.ledger import ENTRIES
 from ridgeline.machine.loader import load_machine
 from ridgeline.machine.program import DeviceSegment, Layer, Program
 from ridgeline.machine.simulate import simulate
+from ridgeline.machine.steady import steady_cycles
 from ridgeline.machine.tabulate import bytes_moved, report
 from ridgeline.results.columns import LEDGER_ENTRIES
 
@@ -115,7 +116,15 @@ def test_the_useful_entry_is_the_ideal_array_time(made: tuple[Any, Any]) -> None
         assert row.ledger.get("useful", 0) == pytest.approx(row.ideal_array_cycles)
 
 
-def test_each_machine_macs_are_the_graph_s(made: tuple[Any, Any]) -> None:
+def test_runs_that_follow_each_other(made: tuple[Any, Any]) -> None:
+    trace, report = made
+    interval = steady_cycles(trace.program)
+    assert interval <= trace.device_cycles
+    for limit, cycles in report.total.busy_cycles.items():
+        assert interval >= cycles, limit
+
+
+def test_all_multiply_accumulates_are_counted(made: tuple[Any, Any]) -> None:
     total = made[1].total
     assert total.macs == 2 * 425_088
     assert replace(total, macs=1).operations == 2

@@ -70,6 +70,10 @@ ReportFormat = Annotated[
     Literal["text", "markdown", "csv", "json"],
     typer.Option("--format", help="How the report is printed."),
 ]
+Pipelined = Annotated[
+    bool,
+    typer.Option("--pipelined", help="Also time runs that follow each other without a pause."),
+]
 Columns = Annotated[
     list[str] | None,
     typer.Option("--columns", metavar="KEY,...", help="Columns of the table, or all."),
@@ -121,6 +125,7 @@ def run(
     json: JsonFile = None,
     format: ReportFormat = "text",
     columns: Columns = None,
+    pipelined: Pipelined = False,
 ) -> None:
     """The whole way: read, quantise, compile, execute, time and report."""
     from ridgeline.cli.run import RunOptions
@@ -146,6 +151,7 @@ def run(
             json=json,
             format=Format(format),
             columns=tuple(split_columns(columns or ())),
+            pipelined=pipelined,
         )
     )
 
@@ -239,12 +245,14 @@ def simulate(
     json: JsonFile = None,
     format: ReportFormat = "text",
     columns: Columns = None,
+    pipelined: Pipelined = False,
 ) -> None:
     """Time a program, cycle for cycle, and say what limits each layer."""
     from ridgeline.cli import programs
     from ridgeline.cli.show import Format, split_columns
 
-    programs.simulate(program, trace, json, Format(format), tuple(split_columns(columns or ())))
+    keys = tuple(split_columns(columns or ()))
+    programs.simulate(program, trace, json, Format(format), keys, pipelined)
 
 
 @app.command()

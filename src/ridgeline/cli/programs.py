@@ -20,9 +20,11 @@ from ridgeline.cli.outputs import check_writable, note, say, write_arrays, write
 from ridgeline.cli.run import write_report_files
 from ridgeline.cli.show import Format, show_report, stage
 from ridgeline.frontend.onnx_writer import onnx_bytes
+from ridgeline.machine import tabulate
 from ridgeline.machine.check import check
 from ridgeline.machine.instructions import Unit
 from ridgeline.machine.program import DeviceSegment, Program, load_program
+from ridgeline.machine.steady import steady_cycles
 from ridgeline.quant.recipe import Recipe
 from ridgeline.render.units import percent, size
 from ridgeline.results.columns import choose_columns
@@ -149,7 +151,12 @@ def execute(path: Path, input: Path, output: Path | None, labels: bool) -> None:
 
 
 def simulate(
-    path: Path, trace_path: Path | None, json: Path | None, form: Format, columns: tuple[str, ...]
+    path: Path,
+    trace_path: Path | None,
+    json: Path | None,
+    form: Format,
+    columns: tuple[str, ...],
+    pipelined: bool,
 ) -> None:
     """Time the program and print the report."""
     check_writable(trace_path, "--trace")
@@ -159,11 +166,12 @@ def simulate(
     check(program)
     with stage("simulating"):
         trace = api.simulate(program)
+        steady = steady_cycles(program) if pipelined else None
     if trace_path is not None:
         from ridgeline.render import perfetto
 
         write_file(trace_path, perfetto.render(trace))
         note(f"trace written to {trace_path}: open it at https://ui.perfetto.dev")
-    report = api.report(program, trace)
+    report = tabulate.report(program, trace, steady_cycles=steady)
     write_report_files(report, json)
     show_report(report, form, columns)

@@ -22,6 +22,7 @@ from ridgeline.cli.show import Format, show_report, stage
 from ridgeline.errors import RidgelineError
 from ridgeline.machine import tabulate
 from ridgeline.machine.program import Program
+from ridgeline.machine.steady import steady_cycles
 from ridgeline.quant.recipe import Recipe
 from ridgeline.quant.report import layer_sqnr_db
 from ridgeline.results.columns import choose_columns
@@ -48,6 +49,7 @@ class RunOptions:
     json: Path | None
     format: Format
     columns: tuple[str, ...]
+    pipelined: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +131,10 @@ def _report(
     sqnr_db = None
     if prepared.floating is not None and data is not None:
         sqnr_db = layer_sqnr_db(prepared.floating, prepared.graph, data)
-    return tabulate.report(program, trace, sqnr_db=sqnr_db, notes=prepared.notes)
+    steady = steady_cycles(program) if options.pipelined else None
+    return tabulate.report(
+        program, trace, steady_cycles=steady, sqnr_db=sqnr_db, notes=prepared.notes
+    )
 
 
 def write_report_files(report: Report, path: Path | None) -> None:
