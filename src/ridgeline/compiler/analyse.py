@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from ridgeline.compiler.constants import ConstantPool, pack_columns, pack_lines, pack_params
 from ridgeline.compiler.layout import Layout, layout_of
-from ridgeline.compiler.place import Placement, uses_array
+from ridgeline.compiler.place import Placement
 from ridgeline.compiler.plan import LayerPlan, Operand, Window
+from ridgeline.compiler.support import uses_array
 from ridgeline.ir import Node, TensorType, Value
 from ridgeline.machine.description import Machine
 from ridgeline.numerics.requantize import requant_scale

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Literal
 
 from ridgeline.compiler.allocate import Segment
-from ridgeline.compiler.place import Placement, uses_array
+from ridgeline.compiler.place import Placement
 from ridgeline.compiler.plan import LayerPlan, TiledLayer
+from ridgeline.compiler.support import uses_array
 from ridgeline.ir import Graph, Node
 from ridgeline.machine.description import Machine
 from ridgeline.machine.program import DeviceSegment, Layer, Program

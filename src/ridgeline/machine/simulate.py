@@ -13,36 +13,16 @@ from fractions import Fraction
 from math import ceil
 
 from ridgeline.errors import RidgelineError
-from ridgeline.machine.dataflow import DATAFLOW_RULES, Pass
+from ridgeline.machine.array_stages import ArrayStages
 from ridgeline.machine.description import Machine
-from ridgeline.machine.instructions import Instruction, MatMul, Timing, Unit
+from ridgeline.machine.event import NEVER, Event
+from ridgeline.machine.instructions import Instruction, Unit
 from ridgeline.machine.program import DeviceSegment, HostSegment, Program
 
 PRIORITY = (Unit.ARRAY, Unit.VECTOR, Unit.LINK, Unit.LOAD, Unit.STORE, Unit.WEIGHTS)
 """Who goes first when several units could start in one cycle (the port: after order of request)."""
 
 _PLACE = {unit: place for place, unit in enumerate(PRIORITY)}
-NEVER = 1 << 60
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One instruction's life, in cycles from the start of its segment.
-
-    The unit is busy in [start + 1, issued]; `drained` is when its count shows it. `dispatched`:
-    it reached its unit's queue. `ready`: its own unit was free and all its waits were satisfied.
-    `shifted`: an array instruction's weights are on their way in (else equal to `ready`).
-    `waited_for` names the last obstacle: dispatch, unit, shift, bank, port or a unit's name.
-    """
-
-    instruction: Instruction
-    dispatched: int
-    shifted: int
-    ready: int
-    start: int
-    issued: int
-    drained: int
-    waited_for: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,27 +85,17 @@ def simulate_instructions(
     instructions: tuple[Instruction, ...], machine: Machine
 ) -> tuple[tuple[Event, ...], int]:
     """Events in program order, and the segment's cycles, Halt included."""
-    run = _Run(instructions, machine)
+    run = Run(instructions, machine)
     run.finish()
     return run.result()
 
 
-@dataclass(slots=True)
-class _Head:
-    """A unit's next instruction while it waits: its index and timing."""
-
-    index: int
-    instruction: Instruction
-    timing: Timing
-
-
-class _Run:
+class Run:
     """The state of one segment's simulation."""
 
     def __init__(self, instructions: tuple[Instruction, ...], machine: Machine) -> None:
         self.instructions = instructions
         self.machine = machine
-        self.rule = DATAFLOW_RULES[machine.array.dataflow]
         count = len(instructions)
         self.events: list[Event | None] = [None] * count
         self.drained: list[list[int]] = [[] for _ in Unit]
@@ -140,7 +110,7 @@ class _Run:
         self.read_free, self.read_owner = [0] * banks, [-1] * banks
         self.write_free, self.write_owner = [0] * banks, [-1] * banks
         self.position = [0] * len(Unit)
-        self.array = _ArrayStages(machine)
+        self.array = ArrayStages(machine)
         self._dispatch()
 
     def _dispatch(self) -> None:
@@ -295,126 +265,3 @@ class _Run:
         events = tuple(e for e in self.events if e is not None)
         last = max((e.drained for e in events), default=0)
         return events, max(self.dispatch_last + 1, last) + 1
-
-
-class _ArrayStages:
-    """The array unit: one stage shifts the next pass's stationary operand, one streams."""
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        rule = DATAFLOW_RULES[machine.array.dataflow]
-        others = tuple(u for u in Unit if u is not Unit.WEIGHTS)
-        self.shift_gates: tuple[Unit, ...] = ()
-        if rule.shift_gated_by_weights:
-            self.shift_gates += (Unit.WEIGHTS,)
-        if rule.shift_gated_by_activations:
-            self.shift_gates += others
-        self.banks_at_shift = rule.shift_gated_by_activations
-        self.loaders = [0] * machine.array.weight_rows_per_cycle
-        self.turn = 0
-        self.entered = 0
-        self.free = 0
-        self.passes: tuple[Pass, ...] = ()
-        self.number = 0
-        self.shifting: int | None = None
-        self.first: tuple[int, int, int, str] = (0, 0, 0, "")
-
-    def _instruction(self, run: _Run) -> MatMul | None:
-        place = run.position[Unit.ARRAY]
-        queue = run.queued[Unit.ARRAY]
-        if place >= len(queue):
-            return None
-        instruction = run.instructions[queue[place]]
-        assert isinstance(instruction, MatMul)
-        return instruction
-
-    def next_step(self, run: _Run) -> int | None:
-        """The cycle of the next shift start or stream start; None when it cannot be known yet."""
-        instruction = self._instruction(run)
-        if instruction is None:
-            return None
-        if not self.passes:
-            self.passes = instruction.passes(self.machine)
-            self.number = 0
-        when = (
-            self._shift_time(run, instruction)
-            if self.shifting is None
-            else (self._stream_time(run, instruction)[0])
-        )
-        return None if when >= NEVER else when
-
-    def _shift_time(self, run: _Run, instruction: MatMul) -> int:
-        index = run.queued[Unit.ARRAY][run.position[Unit.ARRAY]]
-        when = max(self.entered, run.dispatch_at[index] + 1)
-        one = self.passes[self.number]
-        if one.shift_cycles:
-            when = max(when, self.loaders[self.turn])
-            when = max(when, run.waits_done(instruction, self.shift_gates)[0])
-            if self.banks_at_shift:
-                when = max(when, run.banks_free(Unit.ARRAY, instruction.read_banks, 0))
-        return when
-
-    def _stream_time(self, run: _Run, instruction: MatMul) -> tuple[int, int, str]:
-        """(start, ready, obstacle) of the current pass's stream."""
-        assert self.shifting is not None
-        when, what = run.waits_done(instruction, tuple(Unit))
-        if self.free >= when:
-            when, what = self.free, "unit"
-        if self.shifting + 1 > when:
-            when, what = self.shifting + 1, "shift"
-        ready = when
-        if not self.banks_at_shift:
-            banks = run.banks_free(Unit.ARRAY, instruction.read_banks, 0)
-            if banks > when:
-                when, what = banks, "bank"
-        return when, ready, what
-
-    def advance(self, run: _Run, when: int) -> int:
-        instruction = self._instruction(run)
-        assert instruction is not None
-        one = self.passes[self.number]
-        if self.shifting is None:
-            self._shift(run, instruction, one, when)
-            return 0
-        _, ready, what = self._stream_time(run, instruction)
-        if self.number == 0:
-            self.first = (self.shifting, ready, when, what)
-        self.free = when + one.stream_cycles
-        self.entered = when + 1
-        self.shifting = None
-        if not self.banks_at_shift:
-            run.hold_banks(Unit.ARRAY, instruction.read_banks, self.free, 0, 0)
-        self.number += 1
-        if self.number < len(self.passes):
-            return 0
-        self._complete(run, instruction)
-        return 1
-
-    def _shift(self, run: _Run, instruction: MatMul, one: Pass, when: int) -> None:
-        if self.number == 0:
-            run.popped[Unit.ARRAY].append(when)
-        if one.shift_cycles:
-            self.loaders[self.turn] = when + one.shift_cycles
-            self.turn = (self.turn + 1) % len(self.loaders)
-            if self.banks_at_shift:
-                end = when + one.shift_cycles
-                run.hold_banks(Unit.ARRAY, instruction.read_banks, end, 0, 0)
-        self.shifting = when
-
-    def _complete(self, run: _Run, instruction: MatMul) -> None:
-        index = run.queued[Unit.ARRAY][run.position[Unit.ARRAY]]
-        shifted, ready, start, what = self.first
-        drained = self.free + instruction.timing(self.machine).latency_cycles
-        run.drained[Unit.ARRAY].append(drained)
-        run.position[Unit.ARRAY] += 1
-        run.events[index] = Event(
-            instruction,
-            run.dispatch_at[index],
-            shifted,
-            ready,
-            start,
-            self.free,
-            drained,
-            what,
-        )
-        self.passes = ()

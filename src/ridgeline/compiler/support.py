@@ -1,0 +1,317 @@
+"""What the accelerator can run, and in words why it cannot run the rest.
+
+Support is data: `RULES` gives for each operator a function that returns the reason why a node must
+go to the host, or None. The same text serves the report and the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+from ridgeline.ir import Node, Value
+from ridgeline.machine.description import Machine
+from ridgeline.numerics.formats import INT8, INT16, UINT8
+from ridgeline.ops.convolution import is_depthwise
+from ridgeline.ops.evaluate import is_quantized_node
+from ridgeline.ops.stored import is_quantized, same_quantisation
+from ridgeline.ops.windows import Geometry
+
+ACTIVATION_FORMATS = (UINT8, INT8, INT16)
+WEIGHT_FORMATS = (UINT8, INT8)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Storage:
+    """How a value lies on the device: its channel axis, and the value whose bytes it shares.
+
+    `flattened`: it is [N, C*spatial] over the bytes of `root` [N, C, spatial], channels innermost.
+    """
+
+    root: Value
+    channel_axis: int
+    flattened: bool = False
+
+
+Stores = dict[int, Storage]
+Rule = Callable[[Node, Machine, Stores], str | None]
+
+
+def host_reason(node: Node, machine: Machine, storage: Stores) -> str | None:
+    """Why a node must run on the host; None when the device takes it."""
+    rule = RULES.get(node.op)
+    if rule is None:
+        return _BORDERS.get(node.op) or f"the accelerator has no {node.op}"
+    if not is_quantized_node(node):
+        return f"{node.op} is in {node.output.type.dtype}, the array and vector unit take integers"
+    for value in (node.input(0), node.output):
+        if value.type.dtype not in ACTIVATION_FORMATS:
+            return f"'{value.name}' is {value.type.dtype}, not uint8, int8 or int16"
+        if value.type.quant is not None and value.type.quant.axis is not None:
+            return f"'{value.name}' is an activation quantised per channel"
+        wide = value.type.dtype is INT16
+        if wide and "int16" not in machine.array.macs_per_pe_per_cycle:
+            return f"'{value.name}' is int16, and {machine.name} takes int8 activations only"
+        if wide and value.type.quant is not None and int(value.type.quant.zero_point):
+            return f"'{value.name}' is int16 with a zero point"
+        if 0 in value.type.shape:
+            return f"'{value.name}' is empty"
+    return rule(node, machine, storage)
+
+
+def storage_of(value: Value, storage: Stores, wanted_axis: int) -> Storage | None:
+    """How a value lies, or will lie when it comes from the host; None when its channels lie else.
+
+    A value not yet stored (from the host) takes the layout of its first user.
+    """
+    found = storage.get(id(value))
+    if found is None:
+        found = storage[id(value)] = Storage(value, wanted_axis)
+    if found.flattened or found.channel_axis != wanted_axis:
+        return None
+    return found
+
+
+def _spatial_rank_reason(node: Node) -> str | None:
+    rank = len(node.input(0).type.shape) - 2
+    return None if rank in (1, 2) else f"{rank} spatial dimensions; the walks have two"
+
+
+def _lies_otherwise(value: Value) -> str:
+    return f"'{value.name}' does not lie with these channels innermost: it would need a transpose"
+
+
+def _geometry_reason(node: Node) -> str | None:
+    geometry = Geometry.of(node.attrs, node.op)
+    limits = ((geometry.kernel, 255), (geometry.strides, 255), (geometry.dilations, 255))
+    if any(v > most for values, most in limits for v in values):
+        return "a kernel, stride or dilation above 255 does not fit the instruction"
+    return None
+
+
+def _conv(node: Node, machine: Machine, storage: Stores) -> str | None:
+    reason = _spatial_rank_reason(node) or _geometry_reason(node)
+    if reason:
+        return reason
+    if storage_of(node.input(0), storage, 1) is None:
+        return _lies_otherwise(node.input(0))
+    return _weights_reason(node, machine, channel_axis=0)
+
+
+def _weights_reason(node: Node, machine: Machine, channel_axis: int) -> str | None:
+    weights = node.input(1)
+    if not weights.is_constant:
+        return "both operands are activations; weights must be constant"
+    if weights.type.dtype not in WEIGHT_FORMATS or weights.type.quant is None:
+        return f"weights are {weights.type.dtype}, not int8 or uint8"
+    quant = weights.type.quant
+    if quant.block:
+        return "weights are quantised in blocks along k"
+    if quant.axis is not None and quant.axis % len(weights.type.shape) != channel_axis:
+        return "weights are quantised per channel of another axis"
+    if quant.zero_point.size > 1 and len(set(quant.zero_point.reshape(-1).tolist())) > 1:
+        return "weight zero points differ between channels"
+    bias = node.optional(2)
+    if bias is not None and not bias.is_constant:
+        return "the bias is not constant"
+    return _overflow_reason(node, machine, channel_axis)
+
+
+def _overflow_reason(node: Node, machine: Machine, channel_axis: int) -> str | None:
+    """int16 sums in narrow accumulators: only when no input could make them wrap."""
+    if node.input(0).type.dtype is not INT16 or machine.array.accumulator_bits >= 48:
+        return None
+    return (
+        f"int16 products need 48-bit accumulators and {machine.name} has"
+        f" {machine.array.accumulator_bits}"
+    )
+
+
+def _matmul(node: Node, machine: Machine, storage: Stores) -> str | None:
+    x, weights = node.input(0), node.input(1)
+    if len(weights.type.shape) != 2:
+        return "a batched right operand"
+    if len(x.type.shape) > 4:
+        return f"{len(x.type.shape)} dimensions"
+    found = storage.get(id(x))
+    if not (found is not None and found.flattened):
+        found = storage_of(x, storage, len(x.type.shape) - 1)
+    if found is None:
+        return _lies_otherwise(x)
+    return _weights_reason(node, machine, channel_axis=1)
+
+
+def _binary(node: Node, machine: Machine, storage: Stores) -> str | None:
+    name = node.op.lower()
+    if name not in machine.vector.operations:
+        return f"the vector unit of {machine.name} has no '{name}'"
+    a, b = node.input(0), node.input(1)
+    if INT16 in (a.type.dtype, b.type.dtype, node.output.type.dtype):
+        return f"{node.op} of int16"
+    if a.type.dtype is not b.type.dtype or not is_quantized(b):
+        return f"operands are {a.type.dtype} and {b.type.dtype}"
+    if len(node.output.type.shape) > 4 or not node.output.type.shape:
+        return f"{len(node.output.type.shape)} dimensions"
+    axis = _common_axis([a, b], storage)
+    for value in (a, b):
+        reason = _operand_reason(value, node.output, axis, storage)
+        if reason:
+            return reason
+    return None
+
+
+def _common_axis(values: list[Value], storage: Stores) -> int:
+    """The channel axis of the first value that already lies somewhere, else ONNX's."""
+    for value in values:
+        found = storage.get(id(value))
+        if found is not None and not found.flattened:
+            return found.channel_axis
+    return 1 if max(len(v.type.shape) for v in values) > 1 else 0
+
+
+def _operand_reason(value: Value, output: Value, axis: int, storage: Stores) -> str | None:
+    """Why a possibly broadcast operand cannot be walked beside the output."""
+    if value.type.quant is not None and value.type.quant.axis is not None:
+        return f"'{value.name}' is quantised per channel"
+    if value.is_constant:
+        return None
+    if len(value.type.shape) != len(output.type.shape):
+        return "operands of different rank"
+    if value.type.shape[axis] != output.type.shape[axis]:
+        return f"'{value.name}' is broadcast along channels"
+    if storage_of(value, storage, axis) is None:
+        return _lies_otherwise(value)
+    return None
+
+
+def _rescale_reason(node: Node, machine: Machine) -> str | None:
+    if "rescale" not in machine.vector.operations:
+        return f"the vector unit of {machine.name} has no 'rescale'"
+    if INT16 in (node.input(0).type.dtype, node.output.type.dtype):
+        return f"{node.op} that rescales int16"
+    return None
+
+
+def _clip(node: Node, machine: Machine, storage: Stores) -> str | None:
+    x = node.input(0)
+    if storage_of(x, storage, _common_axis([x], storage)) is None:
+        return _lies_otherwise(x)
+    return _rescale_reason(node, machine)
+
+
+def _pool(node: Node, machine: Machine, storage: Stores) -> str | None:
+    name = "max_pool" if node.op == "MaxPool" else "average_pool"
+    if name not in machine.vector.operations:
+        return f"the vector unit of {machine.name} has no '{name}'"
+    if node.op != "MaxPool" and node.input(0).type.dtype is not node.output.type.dtype:
+        return "input and output formats differ"
+    reason = _spatial_rank_reason(node)
+    if node.op == "MaxPool" and not same_quantisation(node.input(0), node.output):
+        reason = reason or _rescale_reason(node, machine)
+    if reason is None and node.op != "GlobalAveragePool":
+        reason = _geometry_reason(node)
+    if reason is None and node.op == "GlobalAveragePool":
+        spatial = node.input(0).type.shape[2:]
+        if max(spatial) > 255:
+            reason = f"a window of {spatial} does not fit the instruction"
+    if reason:
+        return reason
+    if len(node.outputs) > 1:
+        return "the indices of the largest elements are asked for"
+    return None if storage_of(node.input(0), storage, 1) else _lies_otherwise(node.input(0))
+
+
+def reshaped_storage(node: Node, source: Storage) -> Storage | None:
+    """Storage of a Reshape that moves nothing: same rows and channels, or a flattened image."""
+    before, after = node.input(0).type.shape, node.output.type.shape
+    if source.flattened:
+        return Storage(source.root, source.channel_axis, True) if before == after else None
+    axis = source.channel_axis
+    # Channels-first data flattened for a dense layer: [N, C, ...] -> [N, C * ...].
+    images = before[:axis]
+    flat = axis == 1 and len(after) == 2 and after[0] == images[0]
+    if flat and prod(before[2:]) == 1:
+        return Storage(source.root, 1)
+    if flat:
+        return Storage(source.root, 1, True)
+    outer, inner = prod(before[:axis]), prod(before[axis + 1 :])
+    for new_axis, size in enumerate(after):
+        if size != before[axis]:
+            continue
+        if prod(after[:new_axis]) == outer and prod(after[new_axis + 1 :]) == inner:
+            return Storage(source.root, new_axis)
+    return None
+
+
+def _reshape(node: Node, machine: Machine, storage: Stores) -> str | None:
+    x = node.input(0)
+    if not same_quantisation(x, node.output):
+        return "the quantisation changes inside a Reshape"
+    found = storage.get(id(x))
+    if found is None:
+        return "it only renames what the host holds"
+    if reshaped_storage(node, found) is None:
+        return "the reshape would move elements between rows and channels"
+    return None
+
+
+def _transpose(node: Node, machine: Machine, storage: Stores) -> str | None:
+    x = node.input(0)
+    if not same_quantisation(x, node.output):
+        return "the quantisation changes inside a Transpose"
+    found = storage.get(id(x))
+    if found is None:
+        return "it only rearranges what the host holds"
+    rest = [int(p) for p in node.attrs["perm"] if int(p) != found.channel_axis]
+    # Rows must keep their order; dimensions of 1 may go anywhere.
+    order = [p for p in rest if x.type.shape[p] != 1]
+    if found.flattened or order != sorted(order):
+        return "the transpose would move elements between rows"
+    return None
+
+
+def _concat(node: Node, machine: Machine, storage: Stores) -> str | None:
+    values = [node.input(i) for i in range(len(node.inputs))]
+    if any(v.is_constant for v in values):
+        return "one of the inputs is constant"
+    axis = _common_axis(values, storage)
+    for value in values:
+        if storage_of(value, storage, axis) is None:
+            return _lies_otherwise(value)
+        if value.type.dtype is not node.output.type.dtype:
+            return "input and output formats differ"
+    rest = [i for i in range(len(node.output.type.shape)) if i != axis]
+    if len(rest) > 3:
+        return "more than three dimensions of rows"
+    return _rescale_reason(node, machine)
+
+
+_BORDERS = {
+    "QuantizeLinear": "real numbers become integers on the host, before they cross the link",
+    "DequantizeLinear": "integers become real numbers on the host, after they crossed the link",
+}
+
+RULES: dict[str, Rule] = {
+    "Conv": _conv,
+    "MatMul": _matmul,
+    "Add": _binary,
+    "Mul": _binary,
+    "Clip": _clip,
+    "MaxPool": _pool,
+    "AveragePool": _pool,
+    "GlobalAveragePool": _pool,
+    "Reshape": _reshape,
+    "Transpose": _transpose,
+    "Concat": _concat,
+}
+
+
+def uses_array(node: Node, machine: Machine) -> bool:
+    """Whether a device node's products are made by the array (else by the vector unit)."""
+    if node.op == "MatMul":
+        return True
+    if node.op != "Conv":
+        return False
+    one_to_one = is_depthwise(node) and node.input(1).type.shape[0] == node.input(0).type.shape[1]
+    return not (one_to_one and "depthwise" in machine.vector.operations)
