@@ -28,9 +28,11 @@ class Page:
     folder: Path
     names: dict[str, Any] = field(default_factory=dict[str, Any])
 
+    def __post_init__(self) -> None:
+        (self.folder / "src").symlink_to(ROOT / "src")
+
     def rerun(self, text: str) -> str:
         """The page with what its commands and Python print now."""
-        (self.folder / "src").symlink_to(ROOT / "src")
         parts: list[str] = []
         end = 0
         printed: str | None = None
@@ -48,9 +50,10 @@ class Page:
 
     def _console(self, body: str) -> str:
         commands = COMMAND.findall(body)
-        return "".join(f"$ {command}\n{self._command(command)}" for command in commands)
+        return "".join(f"$ {command}\n{self.command(command)}" for command in commands)
 
-    def _command(self, command: str) -> str:
+    def command(self, command: str) -> str:
+        """What a shell command prints, errors among it; "error:" must go with a failure."""
         environment = dict(os.environ)
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
         environment["NO_COLOR"] = "1"

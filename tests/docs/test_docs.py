@@ -33,6 +33,23 @@ def test_examples_print_what_the_page_says(name: str, update: bool, tmp_path: Pa
         assert now == text, "if meant, `make golden`"
 
 
+BEGIN, END = "<!-- output of make run: begin -->\n", "<!-- output of make run: end -->"
+
+
+def test_the_readme_shows_what_make_run_prints(update: bool, tmp_path: Path) -> None:
+    path = ROOT / "README.md"
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    shown, _, after = rest.partition(END)
+    recipe = re.search(r"^run: setup\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert recipe is not None
+    command = recipe[1].replace("$(BIN)/", "").replace("$(MODELS)", "src/ridgeline/models")
+    now = f"```text\n{Page(tmp_path).command(command)}```\n"
+    if update:
+        path.write_text(before + BEGIN + now + END + after, encoding="utf-8", newline="\n")
+    elif cpu_matches():
+        assert now == shown, "if meant, `make golden`"
+
+
 def _generator() -> Any:
     spec = importlib.util.spec_from_file_location("generate_isa", DOCS / "generate_isa.py")
     assert spec is not None
