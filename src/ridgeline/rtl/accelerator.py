@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Elaboratable, Module, Signal
 
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Load, Requant, Unit
@@ -10,6 +10,7 @@ from ridgeline.machine.instructions.word import COUNT_BITS, WORD_BITS
 from ridgeline.rtl.array_unit import ArrayUnit
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import Accumulators, Parameters, UnifiedBuffer, WeightSlots
+from ridgeline.rtl.registers import Bits
 from ridgeline.rtl.returns import ReturnPath, StorePath
 from ridgeline.rtl.shape import UNITS, Shape
 from ridgeline.rtl.support import require_machine
@@ -105,7 +106,7 @@ class Accelerator(Elaboratable):
             vector.load_banks.eq(holds.held[Unit.LOAD]),
             transfers.vector_banks.eq(holds.held[Unit.VECTOR] | vector.starting_banks),
         ]
-        started: dict[Unit, Value] = {
+        started: dict[Unit, Bits] = {
             **transfers.started,
             Unit.ARRAY: array.started,
             Unit.VECTOR: vector.started,
@@ -172,9 +173,6 @@ class WriteHolds(Elaboratable):
                 m.d.comb += self.held[unit][bank].eq(self.is_held(until, self.issue.counts[unit]))
         return m
 
-    def is_held(self, until: Value, count: Value) -> Value:
+    def is_held(self, until: Bits, count: Bits) -> Bits:
         """Whether instruction number `until` has yet to drain."""
         return until > count
-
-
-__all__ = ["Accelerator", "Mux", "WriteHolds"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from amaranth.hdl import Elaboratable, Module, Signal, Value
+from amaranth.hdl import Elaboratable, Module, Signal
 
 from ridgeline.machine.instructions import Unit
+from ridgeline.rtl.registers import Bits
 
 _TOGETHER, _FIRST, _SECOND = range(3)
 
@@ -26,11 +27,11 @@ class RequestOrder(Elaboratable):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        candidate: dict[Unit, Value] = {}
+        candidate: dict[Unit, Bits] = {}
         for unit in self.units:
             candidate[unit] = Signal(name=f"{unit.name.lower()}_candidate")
             m.d.comb += candidate[unit].eq(self.ready[unit] & self.able[unit])
-        precedes: dict[tuple[Unit, Unit], Value] = {}
+        precedes: dict[tuple[Unit, Unit], Bits] = {}
         for first, second in combinations(self.units, 2):
             name = f"{first.name}_{second.name}".lower()
             order = Signal(range(3), name=f"order_{name}")

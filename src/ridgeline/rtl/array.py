@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Signal, Value, signed
+from amaranth.hdl import Const, Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ridgeline.rtl.registers import delay
+from ridgeline.rtl.registers import Bits, delay
 from ridgeline.rtl.shape import WEIGHT_BITS, Shape, index_bits
 
 
@@ -41,14 +41,14 @@ class MacArray(wiring.Component):
             for row in rows
         ]
         swaps = [delay(m, self.swap, row, f"skew_swap_{row}", control=True) for row in rows]
-        enables: list[Value] = []
+        enables: list[Bits] = []
         for row in rows:
             enable = Signal(name=f"weight_enable_{row}")
             m.d.comb += enable.eq(self.weights_valid & (self.weight_row == row))
             enables.append(enable)
         for col in range(self.cols):
             weight = delay(m, self._operand(self.weights, col), col, f"skew_weight_{col}")
-            total: Value = Const(0, signed(self.sum_bits))
+            total: Bits = Const(0, signed(self.sum_bits))
             for row in rows:
                 total = self._element(m, row, col, activations, swaps, enables, weight, total)
             out = delay(m, total, self.cols - 1 - col, f"deskew_{col}")
@@ -56,7 +56,7 @@ class MacArray(wiring.Component):
         return m
 
     @staticmethod
-    def _operand(bus: Value, index: int) -> Value:
+    def _operand(bus: Bits, index: int) -> Bits:
         return bus.word_select(index, WEIGHT_BITS).as_signed()
 
     def _element(
@@ -64,12 +64,12 @@ class MacArray(wiring.Component):
         m: Module,
         row: int,
         col: int,
-        activations: list[Value],
-        swaps: list[Value],
-        enables: list[Value],
-        weight: Value,
-        total: Value,
-    ) -> Value:
+        activations: list[Bits],
+        swaps: list[Bits],
+        enables: list[Bits],
+        weight: Bits,
+        total: Bits,
+    ) -> Bits:
         """Element (row, col): takes its left neighbour's values, leaves its own in their place."""
 
         def data(what: str, bits: int) -> Signal:
@@ -93,7 +93,7 @@ class MacArray(wiring.Component):
         activations[row], swaps[row], enables[row] = passed, swap, enable
         return summed
 
-    def take_over(self, m: Module, swap: Value, held: Signal, shadow: Signal) -> None:
+    def take_over(self, m: Module, swap: Bits, held: Signal, shadow: Signal) -> None:
         """The swap wave passes: the shadow weight becomes the weight."""
         with m.If(swap):
             m.d.sync += held.eq(shadow)

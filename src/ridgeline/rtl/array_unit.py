@@ -6,7 +6,7 @@ before by one row, so that tiles follow each other without a bubble.
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, signed
 
 from ridgeline.machine.instructions import MatMul, Unit
 from ridgeline.machine.instructions.array import INT8
@@ -14,9 +14,9 @@ from ridgeline.machine.latencies import LATENCIES
 from ridgeline.rtl.array import MacArray
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import Accumulators, UnifiedBuffer, WeightSlots
-from ridgeline.rtl.registers import delay, named, register
+from ridgeline.rtl.registers import Bits, delay, named, register
 from ridgeline.rtl.shape import UNITS, WEIGHT_BITS, Shape
-from ridgeline.rtl.walk import Walk
+from ridgeline.rtl.walk import Place, Walk
 from ridgeline.rtl.words import field, triple, waits_met
 
 FEED_STAGES = 3
@@ -109,12 +109,12 @@ class ArrayUnit(Elaboratable):
             array.weights.eq(register(m, Mux(loaded, self.slots.read.data, 0), "row_weights")),
         ]
 
-    def loader_free(self, loading: Value, left: Value) -> Value:
-        """Whether the loader could start in this cycle; `left` rows are to be read, this included."""
+    def loader_free(self, loading: Bits, left: Bits) -> Bits:
+        """Whether the loader could start now; `left` rows are to be read, this one included."""
         return ~loading | (left == 1)
 
     def _start_stream(self, m: Module, walk: Walk, waiting: Signal, word: Signal) -> None:
-        """The second stage: it takes the first's instruction when all that it waits for is there."""
+        """The second stage: it takes the instruction of the first when all waits are over."""
         banks = field(word, MatMul, "banks")[: self.shape.banks]
         held = Signal(self.shape.banks, reset_less=True)
         starts = named(
@@ -145,7 +145,7 @@ class ArrayUnit(Elaboratable):
         self.y_limit = self._held(m, starts, field(word, MatMul, "y_limit"), "y_limit")
 
     @staticmethod
-    def _held(m: Module, starts: Value, value: Value, name: str) -> Signal:
+    def _held(m: Module, starts: Bits, value: Bits, name: str) -> Signal:
         """`value` of the instruction that streams."""
         out = Signal(value.shape(), name=f"stream_{name}", reset_less=True)
         with m.If(starts):
@@ -153,8 +153,8 @@ class ArrayUnit(Elaboratable):
         return out
 
     @staticmethod
-    def _places(word: Value) -> dict[str, tuple[Value, tuple[Value | None, ...]]]:
-        def of(name: str) -> Value:
+    def _places(word: Bits) -> dict[str, Place]:
+        def of(name: str) -> Bits:
             return field(word, MatMul, name)
 
         return {
@@ -192,7 +192,7 @@ class ArrayUnit(Elaboratable):
             ),
         ]
 
-    def _operands(self, m: Module, inside: Value) -> None:
+    def _operands(self, m: Module, inside: Bits) -> None:
         """Bytes of a line to operands: sign, zero point, zero beyond k and outside the tensor."""
         used = [inside & (self.depth > row) for row in range(self.shape.rows)]
         mask = delay(m, Cat(*used), 2, "used")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Elaboratable, Module, Signal, Value
+from amaranth.hdl import Cat, Elaboratable, Module, Signal
 from amaranth.lib import memory
 
 from ridgeline.machine.instructions import HALT_OPCODE, Unit
 from ridgeline.machine.instructions.word import COUNT_BITS, WORD_BITS
-from ridgeline.rtl.registers import named
+from ridgeline.rtl.registers import Bits, named
 from ridgeline.rtl.shape import UNIT_KINDS, UNITS, Shape
 from ridgeline.rtl.words import opcode, word_bits
 
@@ -67,15 +67,15 @@ class Issue(Elaboratable):
         depth = shape.machine.queue_depth
         self.queues = {unit: InstructionQueue(unit, depth) for unit in UNITS}
         self.drained = {unit: Signal(name=f"{unit.name.lower()}_drained") for unit in UNITS}
-        self.counts: dict[Unit, Value] = {
+        self.counts: dict[Unit, Bits] = {
             unit: Signal(COUNT_BITS, name=f"{unit.name.lower()}_count") for unit in UNITS
         }
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         code = opcode(self.word)
-        pushes: list[Value] = []
-        idle: list[Value] = []
+        pushes: list[Bits] = []
+        idle: list[Bits] = []
         for unit, queue in self.queues.items():
             name = unit.name.lower()
             m.submodules[f"{name}_queue"] = queue
@@ -93,6 +93,6 @@ class Issue(Elaboratable):
             m.d.sync += self.done.eq(1)
         return m
 
-    def is_idle(self, idle: list[Value]) -> Value:
+    def is_idle(self, idle: list[Bits]) -> Bits:
         """Whether all units have drained all that they were sent."""
         return Cat(*idle).all()

@@ -5,10 +5,10 @@ Reading takes one cycle everywhere: an address in one cycle, its data in the nex
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Elaboratable, Module, Mux, Signal
 from amaranth.lib import memory
 
-from ridgeline.rtl.registers import named, register
+from ridgeline.rtl.registers import Bits, named, register
 from ridgeline.rtl.shape import SUM_BITS, WEIGHT_BITS, Shape
 
 
@@ -48,7 +48,7 @@ class UnifiedBuffer(Elaboratable):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         shape, below = self.shape, self.shape.bank_line_bits
-        outputs: list[Value] = []
+        outputs: list[Bits] = []
         for bank in range(shape.banks):
             cells = memory.Memory(
                 shape=shape.line_bytes * 8,
@@ -79,7 +79,7 @@ class UnifiedBuffer(Elaboratable):
             m.d.comb += port.data.eq(Array(outputs)[chosen] if shape.banks > 1 else outputs[0])
         return m
 
-    def _in(self, line: Value, bank: int) -> Value:
+    def _in(self, line: Bits, bank: int) -> Bits:
         return line[self.shape.bank_line_bits :] == bank
 
 
@@ -181,7 +181,7 @@ class WeightSlots(Elaboratable):
 
 
 class Parameters(Elaboratable):
-    """Bias and scale of every channel, in slots; a group of neighbouring channels is written at once.
+    """Bias and scale of every channel, in slots, written a group of channels at a time.
 
     `bias` and `scale` are read in different cycles, each when the lanes need it.
     """

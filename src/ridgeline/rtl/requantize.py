@@ -6,11 +6,11 @@ all half to even; only integers are involved.
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ridgeline.rtl.registers import delay, named, register
+from ridgeline.rtl.registers import Bits, delay, named, register
 from ridgeline.rtl.shape import SUM_BITS
 
 STAGES = 12
@@ -60,15 +60,15 @@ class RequantizeLane(wiring.Component):
         return m
 
     @staticmethod
-    def round_up(value: Value, dropped: int) -> Value:
+    def round_up(value: Bits, dropped: int) -> Bits:
         """value / 2^dropped, rounded half to even."""
         guard, sticky = value[dropped - 1], value[: dropped - 1].any()
         return value[dropped:] + (guard & (sticky | value[dropped]))
 
     @staticmethod
-    def _normalise(m: Module, magnitude: Value) -> tuple[Value, Value]:
+    def _normalise(m: Module, magnitude: Bits) -> tuple[Bits, Bits]:
         """The magnitude shifted left until its top bit is set, in two stages; and by how much."""
-        zeros: list[Value] = []
+        zeros: list[Bits] = []
         value = magnitude
         for step, amount in enumerate((16, 8, 4, 2, 1)):
             empty = named(m, ~value[SUM_BITS - amount :].any(), f"empty_{amount}")
@@ -83,7 +83,7 @@ class RequantizeLane(wiring.Component):
                 zeros = [register(m, z, f"zeros_{amount}_{i}") for i, z in enumerate(zeros)]
         return value, Cat(*zeros)
 
-    def _multiply(self, m: Module, fraction: Value, zeros: Value) -> tuple[Value, Value]:
+    def _multiply(self, m: Module, fraction: Bits, zeros: Bits) -> tuple[Bits, Bits]:
         """The 48-bit product, two stages deep, and the right shift that it would need whole."""
         significand = Cat(self.scale[:23], Const(1, 1))
         product = register(m, (fraction * significand)[:48], "product")
@@ -95,7 +95,7 @@ class RequantizeLane(wiring.Component):
             register(m, exponent, "shift_whole_2"),
         )
 
-    def _round_product(self, m: Module, product: Value, exponent: Value) -> tuple[Value, Value]:
+    def _round_product(self, m: Module, product: Bits, exponent: Bits) -> tuple[Bits, Bits]:
         """The product rounded to 24 bits (25 when it carries), and the right shift left over."""
         long = product[47]
         upper = Mux(long, product[24:48], product[23:47])
@@ -107,7 +107,7 @@ class RequantizeLane(wiring.Component):
         return register(m, kept + up, "rounded"), register(m, left, "shift_last")
 
     @staticmethod
-    def _shift(m: Module, rounded: Value, shift: Value) -> tuple[Value, Value]:
+    def _shift(m: Module, rounded: Bits, shift: Bits) -> tuple[Bits, Bits]:
         """rounded / 2^shift as an integer and whether to add one; far beyond the limits if < 5."""
         nothing = shift > 25
         huge = (shift < 5) & rounded[23:].any()
@@ -120,6 +120,3 @@ class RequantizeLane(wiring.Component):
             register(m, Mux(huge, _SATURATED, whole), "whole"),
             register(m, up & ~huge & ~nothing, "whole_up"),
         )
-
-
-__all__ = ["BOUND_STAGE", "SCALE_STAGE", "STAGES", "RequantizeLane", "Signal"]

@@ -8,7 +8,7 @@ from amaranth.lib import data, memory
 from ridgeline.machine.instructions import Unit
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import Parameters, UnifiedBuffer, WeightSlots
-from ridgeline.rtl.registers import named, register
+from ridgeline.rtl.registers import Bits, named, register
 from ridgeline.rtl.shape import WEIGHT_BITS, Shape
 from ridgeline.rtl.transfers import LOAD, PARAMETERS, WEIGHTS, Transfers, tag_layout
 
@@ -42,12 +42,12 @@ class ReturnPath(Elaboratable):
         m = Module()
         tag = self._remember(m)
         valid = register(m, self.response_valid, "valid", control=True)
-        answer = register(m, self.response_data, "answer")
+        answer: Bits = register(m, self.response_data, "answer")
         loads = named(m, valid & (tag.kind == LOAD), "loads")
         weighs = named(m, valid & (tag.kind == WEIGHTS), "weighs")
         sets = named(m, valid & (tag.kind == PARAMETERS), "sets")
         line_bytes = self.shape.line_bytes
-        used = Cat(*(tag.extent > i for i in range(line_bytes)))
+        used: Bits = Cat(*(tag.extent > i for i in range(line_bytes)))
         m.d.comb += [
             self.buffer.load.address.eq(tag.target),
             self.buffer.load.data.eq(answer[: line_bytes * 8] << Cat(Const(0, 3), tag.lane)),
@@ -69,7 +69,7 @@ class ReturnPath(Elaboratable):
             m.d.comb += self.slots.write.data.word_select(col, WEIGHT_BITS).eq(operand)
         return m
 
-    def _remember(self, m: Module) -> data.View:
+    def _remember(self, m: Module) -> Bits:
         """A queue of tags as deep as the memory's latency; the tag of the answer registered."""
         transfers = self.transfers
         layout = tag_layout(self.shape)
@@ -98,7 +98,7 @@ class ReturnPath(Elaboratable):
 
 
 class StorePath(Elaboratable):
-    """Lines read from the unified buffer, turned so that the element begins at byte 0, and queued."""
+    """Lines from the unified buffer, turned so that the element begins at byte 0, and queued."""
 
     def __init__(
         self, shape: Shape, issue: Issue, transfers: Transfers, buffer: UnifiedBuffer

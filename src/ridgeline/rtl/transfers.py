@@ -6,7 +6,7 @@ serve three units; each keeps its own queue and count.
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
 from amaranth.lib import data
 
 from ridgeline.machine.instructions import Load, LoadParams, LoadWeights, Store, Unit
@@ -14,7 +14,7 @@ from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
 from ridgeline.rtl.arbiter import RequestOrder
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import UnifiedBuffer, WeightSlots
-from ridgeline.rtl.registers import named
+from ridgeline.rtl.registers import Bits, named
 from ridgeline.rtl.shape import UNITS, WEIGHT_BITS, Shape
 from ridgeline.rtl.walk import Counts, Walk
 from ridgeline.rtl.words import field, opcode, triple, waits_met
@@ -78,7 +78,7 @@ class Transfers(Elaboratable):
         self._start(m, walk, kind, finishing)
         return m
 
-    def _pay_bursts(self, m: Module, walk: Walk, kind: Signal) -> Value:
+    def _pay_bursts(self, m: Module, walk: Walk, kind: Signal) -> Bits:
         """The cost of the element at hand, cycle by cycle; whether its request leaves now."""
         shape = self.shape
         burst_cycles = int(shape.machine.burst_cycles)
@@ -107,7 +107,7 @@ class Transfers(Elaboratable):
             walk.step(m)
         return moves
 
-    def _start(self, m: Module, walk: Walk, kind: Signal, finishing: Value) -> None:
+    def _start(self, m: Module, walk: Walk, kind: Signal, finishing: Bits) -> None:
         free = named(m, ~walk.busy | finishing, "port_is_free")
         owner = {
             Unit.LOAD: kind == LOAD,
@@ -173,7 +173,7 @@ class Transfers(Elaboratable):
         ]
 
     def _take_buffer_transfer(
-        self, m: Module, walk: Walk, tag: Value, word: Value, kind: type[Load] | type[Store]
+        self, m: Module, walk: Walk, tag: Bits, word: Bits, kind: type[Load] | type[Store]
     ) -> None:
         m.d.sync += walk.start(
             triple(word, kind, "count"),
@@ -191,8 +191,8 @@ class Transfers(Elaboratable):
             tag.lane.eq(field(word, kind, "lane")),
         ]
 
-    def _take_weights(self, m: Module, walk: Walk, tag: Value, word: Value) -> None:
-        def of(name: str) -> Value:
+    def _take_weights(self, m: Module, walk: Walk, tag: Bits, word: Bits) -> None:
+        def of(name: str) -> Bits:
             return field(word, LoadWeights, name)
 
         slot, rows = of("slot"), Const(0, self.shape.row_bits)
@@ -216,8 +216,8 @@ class Transfers(Elaboratable):
             self.slots.fill_rows.eq(of("k")),
         ]
 
-    def _take_parameters(self, m: Module, walk: Walk, tag: Value, word: Value) -> None:
-        def of(name: str) -> Value:
+    def _take_parameters(self, m: Module, walk: Walk, tag: Bits, word: Bits) -> None:
+        def of(name: str) -> Bits:
             return field(word, LoadParams, name)
 
         records = self.shape.group_records

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
 
 from ridgeline.machine.instructions import Requant, Unit
 from ridgeline.machine.latencies import LATENCIES
 from ridgeline.rtl import requantize
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import Accumulators, Parameters, UnifiedBuffer
-from ridgeline.rtl.registers import delay, named
+from ridgeline.rtl.registers import Bits, delay, named
 from ridgeline.rtl.requantize import RequantizeLane
 from ridgeline.rtl.shape import SUM_BITS, UNITS, Shape
 from ridgeline.rtl.walk import Walk
@@ -64,7 +64,7 @@ class VectorUnit(Elaboratable):
         self._write(m, walk, held, self._lanes(m, walk, held))
         return m
 
-    def _start(self, m: Module, walk: Walk, head: Value) -> Value:
+    def _start(self, m: Module, walk: Walk, head: Bits) -> Bits:
         queue = self.issue.queues[Unit.VECTOR]
         banks = field(head, Requant, "out_banks")[: self.shape.banks]
         starts = named(
@@ -88,14 +88,14 @@ class VectorUnit(Elaboratable):
         return starts
 
     @staticmethod
-    def _held(m: Module, starts: Value, value: Value, name: str) -> Signal:
+    def _held(m: Module, starts: Bits, value: Bits, name: str) -> Signal:
         """`value` of the instruction that issues."""
         out = Signal(value.shape(), name=f"issuing_{name}", reset_less=True)
         with m.If(starts):
             m.d.sync += out.eq(value)
         return out
 
-    def _lanes(self, m: Module, walk: Walk, held: dict[str, Signal]) -> list[Value]:
+    def _lanes(self, m: Module, walk: Walk, held: dict[str, Signal]) -> list[Bits]:
         """The lanes, each given parameters and limits in the cycle in which it needs them."""
         slot, parameters = held["slot"][: self.shape.parameter_slot_bits], self.parameters
         scale_delay = requantize.SCALE_STAGE
@@ -108,7 +108,7 @@ class VectorUnit(Elaboratable):
             parameters.scale.enable.eq(delay(m, walk.busy, scale_delay, "scale", control=True)),
             parameters.scale.address.eq(delay(m, slot, scale_delay, "scale_slot")),
         ]
-        stored: list[Value] = []
+        stored: list[Bits] = []
         for number in range(self.shape.cols):
             m.submodules[f"lane_{number}"] = lane = RequantizeLane()
             m.d.comb += [
@@ -122,7 +122,7 @@ class VectorUnit(Elaboratable):
             stored.append(lane.stored)
         return stored
 
-    def _write(self, m: Module, walk: Walk, held: dict[str, Signal], stored: list[Value]) -> None:
+    def _write(self, m: Module, walk: Walk, held: dict[str, Signal], stored: list[Bits]) -> None:
         """Stored integers to their bytes of the line; spare cycles of the latency come first."""
         spare = LATENCIES.vector - READ_STAGES - requantize.STAGES - WRITE_STAGES
         cycles = LATENCIES.vector - WRITE_STAGES

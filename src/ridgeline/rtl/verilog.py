@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from ridgeline.machine.description import Machine
 
 TOP = "ridgeline_accelerator"
+
+_ZEROED = re.compile(r"  initial begin\n((?:    \w+\[\d+\] = \d+'[hd]0+;\n)+)  end\n")
+_FIRST = re.compile(r"    (\w+)\[0\] = (\d+)'")
 
 
 def emit(machine: Machine) -> str:
@@ -14,4 +19,20 @@ def emit(machine: Machine) -> str:
     from ridgeline.rtl.accelerator import Accelerator
 
     accelerator = Accelerator(machine)
-    return verilog.convert(accelerator, name=TOP, ports=accelerator.pins, emit_src=False)
+    text = verilog.convert(accelerator, name=TOP, ports=accelerator.pins, emit_src=False)
+    return _ZEROED.sub(_zero_in_a_loop, text)
+
+
+def _zero_in_a_loop(match: re.Match[str]) -> str:
+    """A memory's zeros as a loop: a line for every word would be most of the text."""
+    lines = match.group(1)
+    first = _FIRST.match(lines)
+    if first is None:
+        return match.group(0)
+    name, width = first.groups()
+    place = f"{name}_place"
+    return (
+        f"  integer {place};\n  initial begin\n"
+        f"    for ({place} = 0; {place} < {lines.count(chr(10))}; {place} = {place} + 1)\n"
+        f"      {name}[{place}] = {width}'d0;\n  end\n"
+    )

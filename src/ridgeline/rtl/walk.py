@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Module, Mux, Shape, Signal
 
-Counts = tuple[Value, Value, Value]
-Place = tuple[Value, tuple[Value | None, Value | None, Value | None]]
+from ridgeline.rtl.registers import Bits
+
+Counts = tuple[Bits, Bits, Bits]
+Place = tuple[Bits, tuple[Bits | None, Bits | None, Bits | None]]
 """Where an address starts, and its stride at each level; None where it does not move."""
 
 COUNT_BITS = (20, 16, 16)
@@ -83,13 +85,13 @@ class _Address:
         self.image = Signal(kind, name=f"{name}_image", reset_less=True)
         self.strides = [Signal(kind, name=f"{name}_stride_{i}", reset_less=True) for i in range(3)]
 
-    def start(self, start: Value, strides: tuple[Value | None, ...]) -> list[Any]:
+    def start(self, start: Bits, strides: tuple[Bits | None, ...]) -> list[Any]:
         moves = [self.current.eq(start), self.row.eq(start), self.image.eq(start)]
         for mine, stride in zip(self.strides, strides, strict=True):
             moves.append(mine.eq(0 if stride is None else stride))
         return moves
 
-    def step(self, m: Module, row_ends: Value, image_ends: Value) -> None:
+    def step(self, m: Module, row_ends: Bits, image_ends: Bits) -> None:
         origin = Mux(row_ends, Mux(image_ends, self.image, self.row), self.current)
         stride = Mux(row_ends, Mux(image_ends, self.strides[2], self.strides[1]), self.strides[0])
         moved = Signal(self.current.shape(), name=f"{self.current.name}_next")
