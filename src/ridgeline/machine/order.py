@@ -164,7 +164,7 @@ def space_sizes(machine: Machine, host_bytes: int, device_bytes: int) -> dict[st
 def synchronise(
     instructions: list[Instruction], machine: Machine, host_bytes: int, device_bytes: int
 ) -> tuple[Instruction, ...]:
-    """The same instructions with waits that order every conflict."""
+    """The same instructions with waits that order every conflict, each of them necessary."""
     code = [(i, i.accesses(machine)) for i in instructions]
     return synchronise_traced(code, machine, host_bytes, device_bytes)
 
@@ -189,6 +189,22 @@ def synchronise_traced(
             # One wait at a time: what the awaited instruction knew often settles the others.
             worst = max(found, key=lambda c: (c.at_shift, c.count))
             waits[worst.unit] = max(waits[worst.unit], worst.count)
-        tracker.record(candidate, accesses, start)
+        candidate = _with_necessary_waits(tracker, candidate, accesses, instruction.waits)
+        tracker.record(candidate, accesses, tracker.clocks(candidate)[0])
         result.append(candidate)
     return tuple(result)
+
+
+def _with_necessary_waits(
+    tracker: OrderTracker, ordered: Instruction, accesses: Accesses, given: Waits
+) -> Instruction:
+    """Without the waits that later ones imply: none of those left, beyond `given`, can go."""
+    added = [unit for unit in range(UNITS) if ordered.waits[unit] != given[unit]]
+    if len(added) < 2:
+        return ordered
+    for unit in added:
+        waits = (*ordered.waits[:unit], given[unit], *ordered.waits[unit + 1 :])
+        fewer = replace(ordered, waits=waits)
+        if not tracker.conflicts(fewer, accesses, *tracker.clocks(fewer)):
+            ordered = fewer
+    return ordered
