@@ -28,6 +28,20 @@ ELEMENT = {
 }
 # Exact u8×s8 products without VNNI too: weights become uint8, whose kernel cannot saturate.
 EXACT = {"session.x64quantprecision": "1"}
+# int8 activations stay int8: by default ONNX Runtime on x86 makes them uint8 where it can, and
+# leaves in float what it cannot. The two settings exclude each other.
+SIGNED = {"session.qdqisint8allowed": "1"}
+
+
+def exact_settings(node: Node) -> Mapping[str, str]:
+    """The session settings under which ONNX Runtime computes the node exactly in integers."""
+    values = [v for v in (*node.inputs, node.output) if v is not None]
+    formats = {v.type.dtype.name for v in values}
+    return SIGNED if "int8" in formats and "uint8" not in formats and _signed(node) else EXACT
+
+
+def _signed(node: Node) -> bool:
+    return all(v.type.dtype.name == "int8" for v in node.inputs if v is not None and v.data is None)
 
 
 def activation(name: str, shape: Sequence[int], dtype: str, scale: float, zero: int = 0) -> Value:
@@ -173,7 +187,7 @@ def run_onnx_runtime(
     node: Node, stored: Sequence[Array], config: Mapping[str, str] | None = None
 ) -> tuple[Array, list[str]]:
     """(stored output, operators of the optimised graph without Transpose)."""
-    made, operators = session(qdq_model(node), config)
+    made, operators = session(qdq_model(node), exact_settings(node) if config is None else config)
     feeds = {
         v.name: dequantize(s, v.type.quant)
         for v, s in zip(node.inputs, stored, strict=True)

@@ -63,7 +63,22 @@ def test_matrix_product(name, dtype, weights):
 @pytest.mark.parametrize("formats", list(product(FORMATS_8, repeat=3)))
 def test_binary_formats(op, formats):
     for seed in range(12):
-        assert_equal(binary(op, "same", formats, seed), f"QLinear{op}")
+        node = binary(op, "same", formats, seed)
+        if len(set(formats)) == 1:
+            assert_equal(node, f"QLinear{op}")
+        else:
+            assert_mixed(node, f"QLinear{op}")
+
+
+def assert_mixed(node, fused):
+    """uint8 and int8 in one node: ONNX Runtime adds 128 to the int8 ones, zero point too.
+
+    The zero point lies inside the rounding, so that a tie may then round the other way.
+    """
+    difference, operators = differences(node, seed=5)
+    assert fused in operators, operators
+    assert np.abs(difference).max(initial=0) <= 1
+    assert np.count_nonzero(difference) <= 0.05 * difference.size
 
 
 @pytest.mark.parametrize(("op", "dtype"), list(product(["Add", "Mul"], FORMATS_8)))
@@ -113,7 +128,8 @@ def test_binary_with_a_uint8_constant(op):
     for dtype in FORMATS_8:
         data = rng.integers(0, 256, (4, 1, 1)).astype(np.uint8)
         inputs = [activation("x", (2, 4, 8, 8), dtype, 0.05, 3), constant("c", data, 0.1, 77)]
-        assert_equal(node_of(op, inputs, (dtype, 0.2, 5)), f"QLinear{op}")
+        check = assert_equal if dtype == "uint8" else assert_mixed
+        check(node_of(op, inputs, (dtype, 0.2, 5)), f"QLinear{op}")
 
 
 @pytest.mark.parametrize(("window", "dtype"), list(product(WINDOWS, FORMATS_8)))

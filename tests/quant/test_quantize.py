@@ -93,10 +93,8 @@ def test_the_quantised_file_in_onnx_runtime_is_the_graphs_meaning(
         return
     np.testing.assert_array_equal(found, meaning[id(logits)])
     for value in stored:
-        array = GraphRunner(quantised, [value]).run(batch)[0].astype(int)
-        steps = np.abs(array - meaning[id(value)].astype(int)).max()
-        # The meaning of int8 AveragePool is computed as uint8, which rounds some ties otherwise.
-        assert steps <= (1 if recipe.activations == "int8" else 0), value.name
+        array = GraphRunner(quantised, [value]).run(batch)[0]
+        np.testing.assert_array_equal(array, meaning[id(value)], value.name)
 
 
 @matching_cpu

@@ -23,14 +23,13 @@ from ridgeline.machine.instructions.vector import (
     format_code,
 )
 from ridgeline.numerics.formats import INT8
-from ridgeline.numerics.qlinear import Scalars, repeats_innermost
+from ridgeline.numerics.qlinear import repeats_innermost
 from ridgeline.numerics.rounding import fused_multiply_add
 from ridgeline.ops.stored import (
     output_bounds,
     quant_of,
     same_quantisation,
     scalars_of,
-    unsigned_offset,
 )
 
 PARTS = 4
@@ -193,15 +192,15 @@ def lower_elementwise(
 
 
 def _binary_constants(node: Node) -> dict[str, Any]:
-    """Float constants of Add and Mul, in the unsigned domain as docs/numerics.md has it."""
-    a, b = (_unsigned(node.input(i), node) for i in (0, 1))
-    output = _unsigned(node.output, node)
+    """Float constants of Add and Mul, worked out once as docs/numerics.md has them."""
+    a, b = (scalars_of(node.input(i), node) for i in (0, 1))
+    output = scalars_of(node.output, node)
     if node.op == "Mul":
         ratio = np.float32(np.float32(a.scale * b.scale) / output.scale)
         return {
             "operation": MUL,
-            "zero_a": scalars_of(node.input(0), node).zero_point,
-            "zero_b": scalars_of(node.input(1), node).zero_point,
+            "zero_a": a.zero_point,
+            "zero_b": b.zero_point,
             "scale_a": float(ratio),
             "offset": float(output.zero_point),
         }
@@ -219,11 +218,6 @@ def _binary_constants(node: Node) -> dict[str, Any]:
         "offset": float(fixed),
         "exchanged": exchanged,
     }
-
-
-def _unsigned(value: Value, node: Node) -> Scalars:
-    quant = scalars_of(value, node)
-    return Scalars(quant.scale, quant.zero_point + unsigned_offset(value.type.dtype))
 
 
 def _rescale(value: Value, node: Node) -> dict[str, Any]:

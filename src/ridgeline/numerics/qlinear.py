@@ -1,9 +1,6 @@
 """ONNX Runtime's quantised operators that round in float32, restated exactly.
 
-All take and give integers of any integer type, in *the unsigned domain of 8 bits or the signed
-one*: ONNX Runtime 1.32 on x86 turns every int8 activation between Q and DQ into uint8 by adding
-128 to value and zero point, and because these operators add the zero point before they round,
-that shift can show in the result. `ops` applies it.
+All take and give integers of any integer type, uint8 and int8 alike.
 """
 
 from __future__ import annotations

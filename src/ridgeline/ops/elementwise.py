@@ -23,11 +23,11 @@ from ridgeline.ops.primitive import (
 )
 from ridgeline.ops.stored import (
     all_eight_bits,
-    from_unsigned,
+    output_bounds,
     real,
+    scalars_of,
     store,
-    unsigned,
-    unsigned_output,
+    within_bounds,
 )
 
 
@@ -59,7 +59,7 @@ class _Binary:
         return [np.asarray(self._real(a, b))]
 
     def integer_meaning(self, node: Node, inputs: Sequence[Array | None]) -> list[Array]:
-        """QLinearAdd or QLinearMul for 8-bit values, in the unsigned domain.
+        """QLinearAdd or QLinearMul for 8-bit values.
 
         Otherwise (int16) float32 between dequantize and quantize, as ONNX Runtime has it.
         """
@@ -68,11 +68,10 @@ class _Binary:
         if not all_eight_bits(node):
             left, right = real(a, node.input(0), node), real(b, node.input(1), node)
             return [store(self._real(left, right), node)]
-        first, quant_first = unsigned(a, node.input(0), node)
-        second, quant_second = unsigned(b, node.input(1), node)
-        output = unsigned_output(node)
-        result = self._quantized(first, second, quant_first, quant_second, output, 0, 255)
-        return [from_unsigned(result, node)]
+        first, second = scalars_of(node.input(0), node), scalars_of(node.input(1), node)
+        output = scalars_of(node.output, node)
+        result = self._quantized(a, b, first, second, output, *output_bounds(node))
+        return [within_bounds(result, node)]
 
     def cost(self, node: Node) -> Cost:
         return cost_of(node, vector_operations=node.output.type.elements)

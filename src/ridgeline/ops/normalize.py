@@ -12,11 +12,11 @@ from ridgeline.numerics.qlinear import qlinear_softmax
 from ridgeline.ops.primitive import Array, Attributes, Cost, Template, cost_of, present, to_float
 from ridgeline.ops.stored import (
     all_eight_bits,
-    from_unsigned,
+    output_bounds,
     real,
+    scalars_of,
     store,
-    unsigned,
-    unsigned_output,
+    within_bounds,
 )
 
 
@@ -49,9 +49,9 @@ class Softmax:
         if not all_eight_bits(node):
             return [store(self.float_meaning([real(x, node.input(0), node)], node.attrs)[0], node)]
         last = np.moveaxis(x, axis, -1)
-        shifted, source = unsigned(last, node.input(0), node)
-        result = qlinear_softmax(shifted, source, unsigned_output(node), 0, 255)
-        return [np.ascontiguousarray(np.moveaxis(from_unsigned(result, node), -1, axis))]
+        source, output = scalars_of(node.input(0), node), scalars_of(node.output, node)
+        result = qlinear_softmax(last, source, output, *output_bounds(node))
+        return [np.ascontiguousarray(np.moveaxis(within_bounds(result, node), -1, axis))]
 
     def cost(self, node: Node) -> Cost:
         """Vector operations: maximum, exponential, sum and division of every element."""

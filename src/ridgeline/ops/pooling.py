@@ -23,13 +23,12 @@ from ridgeline.ops.primitive import (
 from ridgeline.ops.stored import (
     all_eight_bits,
     centred,
-    from_unsigned,
     moved,
     output_bounds,
     real,
     scalars_of,
     store,
-    unsigned_output,
+    within_bounds,
 )
 from ridgeline.ops.windows import Geometry
 
@@ -91,8 +90,9 @@ class AveragePool:
         total, count = _window_sum(real(x, node.input(0), node), node.attrs)
         if not all_eight_bits(node):
             return [store(total / count, node)]
-        result = qlinear_average_pool(total, count, unsigned_output(node), 0, 255)
-        return [from_unsigned(result, node)]
+        output = scalars_of(node.output, node)
+        result = qlinear_average_pool(total, count, output, *output_bounds(node))
+        return [within_bounds(result, node)]
 
     def cost(self, node: Node) -> Cost:
         """Vector operations: every output element × kernel elements."""

@@ -1,4 +1,4 @@
-"""Stored integers of a node: its quantisation parameters, output bounds and the unsigned domain."""
+"""Stored integers of a node: its quantisation parameters and output bounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Node, Quant, Value
-from ridgeline.numerics.formats import INT8, UINT8, DType
+from ridgeline.numerics.formats import INT8, UINT8
 from ridgeline.numerics.qlinear import Scalars
 from ridgeline.numerics.quantize import dequantize, quantize
 from ridgeline.ops.primitive import Array
@@ -80,37 +80,16 @@ def accumulator_bits(value: Value) -> int:
     return 32 if value.type.dtype.bits <= 8 else 48
 
 
-def unsigned_offset(dtype: DType) -> int:
-    """What ONNX Runtime adds to an int8 (128) to compute in uint8; nothing for uint8."""
-    return -dtype.low
-
-
-def unsigned(stored: Array, value: Value, node: Node) -> tuple[npt.NDArray[np.int64], Scalars]:
-    """Eight-bit integers and their parameters shifted into the unsigned domain."""
-    offset = unsigned_offset(value.type.dtype)
-    quant = scalars_of(value, node)
-    return stored.astype(np.int64) + offset, Scalars(quant.scale, quant.zero_point + offset)
-
-
-def unsigned_output(node: Node) -> Scalars:
-    """The output's parameters in the unsigned domain."""
-    quant = scalars_of(node.output, node)
-    return Scalars(quant.scale, quant.zero_point + unsigned_offset(node.output.type.dtype))
-
-
-def from_unsigned(result: npt.NDArray[np.int64], node: Node) -> Array:
-    """Integers of the unsigned domain as the node's stored, clipped output."""
+def within_bounds(result: npt.NDArray[np.int64], node: Node) -> Array:
+    """Integers within the node's stored bounds, in the output's format."""
     low, high = output_bounds(node)
-    dtype = node.output.type.dtype
-    return np.clip(result - unsigned_offset(dtype), low, high).astype(dtype.numpy)
+    return np.clip(result, low, high).astype(node.output.type.dtype.numpy)
 
 
 def store(real: npt.ArrayLike, node: Node) -> Array:
     """Real numbers quantised as the node's output, within its clip."""
     dtype = node.output.type.dtype
-    low, high = output_bounds(node)
-    result = quantize(real, quant_of(node.output, node), dtype).astype(np.int64)
-    return np.clip(result, low, high).astype(dtype.numpy)
+    return within_bounds(quantize(real, quant_of(node.output, node), dtype).astype(np.int64), node)
 
 
 def real(stored: Array, value: Value, node: Node) -> npt.NDArray[np.float32]:

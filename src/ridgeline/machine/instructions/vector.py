@@ -1,8 +1,7 @@
 """The vector unit's instructions: out of the accumulators, and from unified buffer to itself.
 
 They compute what ONNX Runtime computes, in its order of float32 operations; the formulas are those
-of docs/numerics.md. Integers of 8 bits enter the floating-point operations as unsigned, int8 with
-128 added to value and zero point alike, because ONNX Runtime does so and the sum shows it.
+of docs/numerics.md.
 """
 
 from __future__ import annotations
@@ -181,31 +180,26 @@ class Elementwise(OutputFields):
         return nested(self.b_line, self.counts, strides)
 
     def apply(self, state: State) -> None:
-        shift = 128 if self.format == INT8 else 0
-        out_shift = 128 if self.out_format == INT8 else 0
         lanes = slice(self.lane, self.lane + self.channels)
-        a = read_vectors(state.buffer, self.a_lines(), lanes, self.format) + shift
+        a = read_vectors(state.buffer, self.a_lines(), lanes, self.format)
         if self.operation == RESCALE:
-            real = (a - (self.zero_a + shift)).astype(np.float32) * np.float32(self.scale_a)
+            real = (a - self.zero_a).astype(np.float32) * np.float32(self.scale_a)
             steps = np.rint(real / np.float32(self.scale_b)).astype(np.int64)
             stored = np.clip(steps + self.out_zero_point, self.low, self.high)
         else:
-            b = read_vectors(state.buffer, self.b_lines(), lanes, self.format) + shift
-            real = self._add(a, b) if self.operation == ADD else self._mul(a, b, shift)
-            low, high = self.low + out_shift, self.high + out_shift
-            bounded = np.clip(real, np.float32(low), np.float32(high))
-            stored = np.rint(bounded).astype(np.int64) - out_shift
+            b = read_vectors(state.buffer, self.b_lines(), lanes, self.format)
+            real = self._add(a, b) if self.operation == ADD else self._mul(a, b)
+            bounded = np.clip(real, np.float32(self.low), np.float32(self.high))
+            stored = np.rint(bounded).astype(np.int64)
         self._write(state, self.counts, stored)
 
     def _add(self, a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
         partial = fused_multiply_add(b, np.float32(self.scale_b), np.float32(self.offset))
         return fused_multiply_add(a, np.float32(self.scale_a), partial)
 
-    def _mul(
-        self, a: npt.NDArray[np.int32], b: npt.NDArray[np.int32], shift: int
-    ) -> npt.NDArray[np.float32]:
-        left = a.astype(np.int64) - (self.zero_a + shift)
-        product = (left * (b - (self.zero_b + shift))).astype(np.float32)
+    def _mul(self, a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
+        left = a.astype(np.int64) - self.zero_a
+        product = (left * (b - self.zero_b)).astype(np.float32)
         return np.float32(self.offset) + product * np.float32(self.scale_a)
 
     def timing(self, machine: Machine) -> Timing:
@@ -314,10 +308,9 @@ class WindowReduce(WindowFields, OutputFields):
         for tap in range(self.taps):
             total += np.float32(self.scale_a) * self._tap(state, tap).astype(np.float32)
             taps += np.float32(1) if self.count_outside else self.tap_inside(tap)[:, None]
-        shift = 128 if self.out_format == INT8 else 0
-        real = total / taps / np.float32(self.scale_b) + np.float32(self.out_zero_point + shift)
-        bounded = np.clip(real, np.float32(self.low + shift), np.float32(self.high + shift))
-        return np.rint(bounded).astype(np.int64) - shift
+        real = total / taps / np.float32(self.scale_b) + np.float32(self.out_zero_point)
+        bounded = np.clip(real, np.float32(self.low), np.float32(self.high))
+        return np.rint(bounded).astype(np.int64)
 
     def _depthwise(self, state: State) -> Integers:
         total = np.zeros((self.m, self.channels), np.int64)
