@@ -10,20 +10,14 @@ from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, signed
 
 from ridgeline.machine.instructions import MatMul, Unit
 from ridgeline.machine.instructions.array import INT8
-from ridgeline.machine.latencies import LATENCIES
 from ridgeline.rtl.array import MacArray
+from ridgeline.rtl.depths import ACCUMULATE, FEED, depth, spare
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import Accumulators, UnifiedBuffer, WeightSlots
 from ridgeline.rtl.registers import Bits, delay, named, register
 from ridgeline.rtl.shape import UNITS, WEIGHT_BITS, Shape
 from ridgeline.rtl.walk import Place, Walk
 from ridgeline.rtl.words import field, triple, waits_met
-
-FEED_STAGES = 3
-"""From a line's address to the operands at the array's edge: buffer, bank and sign, zero point."""
-
-ACCUMULATE_STAGES = 3
-"""From the array's sums to the count: accumulator read, addition, write."""
 
 POSITION_BITS = 26
 """x and y of a window: a 17-bit origin and 16-bit counts of 8-bit steps."""
@@ -179,17 +173,15 @@ class ArrayUnit(Elaboratable):
         ]
         self._operands(m, inside)
         swap = walk.busy & walk.first & ~self.keeps
-        m.d.comb += self.array.swap.eq(delay(m, swap, FEED_STAGES - 1, "swap_ahead", control=True))
-        through = FEED_STAGES + self.shape.rows + self.shape.cols
-        spare = LATENCIES.array - FEED_STAGES - ACCUMULATE_STAGES
+        m.d.comb += self.array.swap.eq(delay(m, swap, depth(FEED) - 1, "swap_ahead", control=True))
+        through = depth(FEED) + self.shape.rows + self.shape.cols
+        counted = through + depth(ACCUMULATE) - 1 + spare("array")
         m.d.comb += [
             self.accumulators.valid.eq(delay(m, walk.busy, through, "valid", control=True)),
             self.accumulators.entry.eq(delay(m, self.entry, through, "entry")),
             self.accumulators.accumulate.eq(delay(m, self.adds, through, "accumulate")),
             self.accumulators.sums.eq(self.array.sums),
-            self.issue.drained[Unit.ARRAY].eq(
-                delay(m, walk.last, through + 2 + spare, "last", control=True)
-            ),
+            self.issue.drained[Unit.ARRAY].eq(delay(m, walk.last, counted, "last", control=True)),
         ]
 
     def _operands(self, m: Module, inside: Bits) -> None:

@@ -6,9 +6,10 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
 from amaranth.lib import data, memory
 
 from ridgeline.machine.instructions import Unit
+from ridgeline.rtl.depths import spare
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import Parameters, UnifiedBuffer, WeightSlots
-from ridgeline.rtl.registers import Bits, named, register
+from ridgeline.rtl.registers import Bits, delay, named, register
 from ridgeline.rtl.shape import WEIGHT_BITS, Shape
 from ridgeline.rtl.transfers import LOAD, PARAMETERS, WEIGHTS, Transfers, tag_layout
 
@@ -59,8 +60,12 @@ class ReturnPath(Elaboratable):
             self.parameters.slot.eq(tag.target[self.shape.group_bits :]),
             self.parameters.count.eq(tag.extent),
             self.parameters.records.eq(answer),
-            self.issue.drained[Unit.LOAD].eq(loads & tag.last),
-            self.issue.drained[Unit.WEIGHTS].eq((weighs | sets) & tag.last),
+            self.issue.drained[Unit.LOAD].eq(
+                delay(m, loads & tag.last, spare("load"), "loaded", control=True)
+            ),
+            self.issue.drained[Unit.WEIGHTS].eq(
+                delay(m, (weighs | sets) & tag.last, spare("weights"), "weighed", control=True)
+            ),
         ]
         for col in range(self.shape.cols):
             byte = answer.word_select(col, 8)
@@ -141,7 +146,9 @@ class StorePath(Elaboratable):
             reading.addr.eq(oldest),
             self.head.eq(reading.data),
             self.valid.eq(level != 0),
-            self.issue.drained[Unit.STORE].eq(leaves & self.head.last),
+            self.issue.drained[Unit.STORE].eq(
+                delay(m, leaves & self.head.last, spare("store"), "stored", control=True)
+            ),
         ]
         m.d.sync += level.eq(level + read - leaves)
         m.d.sync += [newest.eq(newest + read), oldest.eq(oldest + leaves)]

@@ -9,6 +9,9 @@ from ridgeline.machine.instructions.array import INT16
 from ridgeline.machine.program import DeviceSegment, Program
 from ridgeline.rtl.shape import COVERED_KINDS
 
+MOST_ROWS = 64
+"""A larger array, elaborated flat, makes more Verilog than tools take."""
+
 MOST_LATENCY_CYCLES = 1024
 """Deeper queues of read tags are not built."""
 
@@ -30,7 +33,10 @@ def unsupported(machine: Machine) -> list[str]:
             f" unified_buffer.line_bytes={buffer.line_bytes} and vector.lanes={vector.lanes}"
             f" must be equal: nearest {array.rows} for all",
         ),
-        (array.rows < 2, f"array.rows={array.rows}: at least 2"),
+        (
+            not 2 <= array.rows <= MOST_ROWS,
+            f"array.rows={array.rows}: from 2 to {MOST_ROWS} are built",
+        ),
         (
             array.weight_rows_per_cycle != 1,
             f"array.weight_rows_per_cycle={array.weight_rows_per_cycle}: only 1 is built",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
 
 from ridgeline.machine.instructions import Requant, Unit
-from ridgeline.machine.latencies import LATENCIES
 from ridgeline.rtl import requantize
+from ridgeline.rtl.depths import DEPTHS, depth, spare
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import Accumulators, Parameters, UnifiedBuffer
 from ridgeline.rtl.registers import Bits, delay, named
@@ -14,12 +14,6 @@ from ridgeline.rtl.requantize import RequantizeLane
 from ridgeline.rtl.shape import SUM_BITS, UNITS, Shape
 from ridgeline.rtl.walk import Walk
 from ridgeline.rtl.words import field, triple, waits_met
-
-READ_STAGES = 1
-"""From an entry's address to its sums."""
-
-WRITE_STAGES = 1
-"""From the stored integers to the count."""
 
 
 class VectorUnit(Elaboratable):
@@ -99,7 +93,7 @@ class VectorUnit(Elaboratable):
         """The lanes, each given parameters and limits in the cycle in which it needs them."""
         slot, parameters = held["slot"][: self.shape.parameter_slot_bits], self.parameters
         scale_delay = requantize.SCALE_STAGE
-        bound_delay = READ_STAGES + requantize.BOUND_STAGE
+        bound_delay = 1 + requantize.BOUND_STAGE
         zero = delay(m, held["out_zero_point"], bound_delay, "zero")
         low, high = (delay(m, held[name], bound_delay + 1, name) for name in ("low", "high"))
         m.d.comb += [
@@ -124,8 +118,8 @@ class VectorUnit(Elaboratable):
 
     def _write(self, m: Module, walk: Walk, held: dict[str, Signal], stored: list[Bits]) -> None:
         """Stored integers to their bytes of the line; spare cycles of the latency come first."""
-        spare = LATENCIES.vector - READ_STAGES - requantize.STAGES - WRITE_STAGES
-        cycles = LATENCIES.vector - WRITE_STAGES
+        unused = spare("vector")
+        cycles = depth(DEPTHS["vector"]) - 1 + unused
         lane = delay(m, held["out_lane"][: self.shape.lane_bits], cycles, "lane")
         channels = delay(m, held["channels"][: self.shape.extent_bits], cycles, "channels")
         valid = delay(m, walk.busy, cycles, "valid", control=True)
@@ -133,7 +127,7 @@ class VectorUnit(Elaboratable):
         bytes_used = Cat(*(channels > i for i in range(self.shape.line_bytes)))
         m.d.comb += [
             write.address.eq(delay(m, walk["line"], cycles, "line")),
-            write.data.eq(delay(m, Cat(*stored), spare, "stored") << Cat(Const(0, 3), lane)),
+            write.data.eq(delay(m, Cat(*stored), unused, "stored") << Cat(Const(0, 3), lane)),
             write.mask.eq(Mux(valid, bytes_used << lane, 0)),
             self.issue.drained[Unit.VECTOR].eq(delay(m, walk.last, cycles, "last", control=True)),
         ]
