@@ -34,6 +34,7 @@ from ridgeline.machine.instructions.vector import (
     WINDOW_OPERATIONS,
 )
 from ridgeline.machine.order import OrderTracker, space_sizes
+from ridgeline.machine.overlap import overlap_faults
 from ridgeline.machine.program import DeviceSegment, Program
 
 
@@ -101,7 +102,7 @@ class _SegmentCheck:
         texts = self._range_faults(accesses)
         if texts:
             return texts
-        texts = bank_faults(instruction, accesses, self.machine)
+        texts = bank_faults(instruction, accesses, self.machine) + overlap_faults(instruction)
         start, shift = self.tracker.clocks(instruction)
         for c in self.tracker.conflicts(instruction, accesses, start, shift):
             when = " before its weights shift in" if c.at_shift else ""
@@ -296,8 +297,8 @@ def bank_mask(lines: Places | None, machine: Machine) -> int:
     """Mask of the banks that hold these lines."""
     if lines is None or not lines.size:
         return 0
-    banks = np.unique(lines // machine.unified_buffer.lines_per_bank)
-    return int(sum(1 << int(b) for b in banks))
+    banks = lines // machine.unified_buffer.lines_per_bank
+    return int(np.bitwise_or.reduce(np.int64(1) << banks))
 
 
 __all__ = ["Fault", "bank_mask", "check", "find_faults", "operand_faults", "planes"]

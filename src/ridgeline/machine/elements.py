@@ -29,13 +29,13 @@ from ridgeline.machine.element_registers import (
 
 STAGES_AROUND_THE_ARRAY = (
     "unified-buffer read",
-    "zero point",
+    "bank and sign",
+    "zero point and mask",
     "accumulator read",
-    "add",
-    "accumulator write",
-    "count",
+    "addition",
+    "write and count",
 )
-"""One cycle each: two in front of the array's edge, four behind its foot. The register that
+"""One cycle each: three in front of the array's edge, three behind its foot. The register that
 addresses the unified buffer is the one through which a vector comes to the edge in this model."""
 
 

@@ -38,6 +38,7 @@ from ridgeline.machine.instructions.vector import (
     RESCALE,
     WINDOW_OPERATIONS,
 )
+from ridgeline.machine.overlap import overlap_faults
 
 ALL_KINDS: frozenset[type[Instruction]] = frozenset(INSTRUCTIONS.values())
 
@@ -110,8 +111,11 @@ class Maker:
 
     def add(self) -> None:
         """Draw one more instruction, with its banks and perhaps waits that nothing needs."""
-        one = self.makers[self.draw.weighted(self.shares)]()
-        one = replace(self._with_banks(one), waits=self._random_waits())
+        make = self.makers[self.draw.weighted(self.shares)]
+        one = self._with_banks(make())
+        while overlap_faults(one):
+            one = self._with_banks(make())
+        one = replace(one, waits=self._random_waits())
         self.instructions.append(one)
         self.issued[one.unit] += 1
         if isinstance(one, MatMul):
