@@ -196,6 +196,6 @@ def _decode(case: CosimCase, reader: _Reader) -> CosimResult:
 
 
 def _in_program_order(segment: DeviceSegment, table: Sequence[tuple[int, ...]]) -> list[int]:
-    """Cycles of each instruction, from those of each unit's instructions in order."""
+    """Cycles of each instruction, from those of each unit's in order; -1 for what never came."""
     following = {unit: iter(cycles) for unit, cycles in zip(UNITS, table, strict=True)}
-    return [next(following[instruction.unit]) for instruction in segment.instructions]
+    return [next(following[instruction.unit], -1) for instruction in segment.instructions]

@@ -49,7 +49,8 @@ class RequantizeLane(wiring.Component):
         magnitude = register(m, Mux(negative, -total, total)[:SUM_BITS], "magnitude")
         sign = delay(m, negative, 9, "sign")
         kept, zeros = self._normalise(m, magnitude)
-        fraction = register(m, self.round_up(kept, 8), "fraction")
+        carry = self.rounds_up(kept[7], kept[:7].any(), kept[8])
+        fraction = register(m, kept[8:] + carry, "fraction")
         product, exponent = self._multiply(m, fraction, zeros)
         rounded, shift = self._round_product(m, product, exponent)
         whole, up = self._shift(m, rounded, shift)
@@ -60,10 +61,9 @@ class RequantizeLane(wiring.Component):
         return m
 
     @staticmethod
-    def round_up(value: Bits, dropped: int) -> Bits:
-        """value / 2^dropped, rounded half to even."""
-        guard, sticky = value[dropped - 1], value[: dropped - 1].any()
-        return value[dropped:] + (guard & (sticky | value[dropped]))
+    def rounds_up(guard: Bits, sticky: Bits, odd: Bits) -> Bits:
+        """Half to even: `guard` is the first bit dropped, `sticky` whether any after it is set."""
+        return guard & (sticky | odd)
 
     @staticmethod
     def _normalise(m: Module, magnitude: Bits) -> tuple[Bits, Bits]:
@@ -102,12 +102,11 @@ class RequantizeLane(wiring.Component):
         guard = Mux(long, product[23], product[22])
         sticky = product[:22].any() | (long & product[22])
         kept = register(m, upper, "kept")
-        up = register(m, guard & (sticky | upper[0]), "kept_up")
+        up = register(m, self.rounds_up(guard, sticky, upper[0]), "kept_up")
         left = register(m, exponent - 23 - long, "shift_left_over")
         return register(m, kept + up, "rounded"), register(m, left, "shift_last")
 
-    @staticmethod
-    def _shift(m: Module, rounded: Bits, shift: Bits) -> tuple[Bits, Bits]:
+    def _shift(self, m: Module, rounded: Bits, shift: Bits) -> tuple[Bits, Bits]:
         """rounded / 2^shift as an integer and whether to add one; far beyond the limits if < 5."""
         nothing = shift > 25
         huge = (shift < 5) & rounded[23:].any()
@@ -115,7 +114,7 @@ class RequantizeLane(wiring.Component):
         # One bit below the point, and whether anything lies below that.
         wide = named(m, Cat(Const(0, 25), rounded) >> amount, "shifted_wide")
         whole, below = wide[25:45], wide[:25]
-        up = below[24] & (below[:24].any() | whole[0])
+        up = self.rounds_up(below[24], below[:24].any(), whole[0])
         return (
             register(m, Mux(huge, _SATURATED, whole), "whole"),
             register(m, up & ~huge & ~nothing, "whole_up"),

@@ -1,0 +1,88 @@
+"""Hardware broken on purpose: each comparison that the other tests make can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ridgeline.errors import RidgelineError
+from ridgeline.rtl.accelerator import WriteHolds
+from ridgeline.rtl.array import MacArray
+from ridgeline.rtl.array_unit import ArrayUnit
+from ridgeline.rtl.cosim import CosimCase, CosimResult, cosimulate_many
+from ridgeline.rtl.issue import Issue
+from ridgeline.rtl.requantize import RequantizeLane
+from rtl_cases import (
+    bit_differences,
+    cycle_differences,
+    random_cases,
+    square_machine,
+)
+
+PROGRAMS = 120
+
+
+def broken(cases: list[CosimCase]) -> tuple[int, int]:
+    """How many programs give other bits and how many other cycles."""
+    results: list[CosimResult] = cosimulate_many(cases)
+    pairs = list(zip(cases, results, strict=True))
+    return (
+        sum(bool(bit_differences(case, result)) for case, result in pairs),
+        sum(bool(cycle_differences(case, result)) for case, result in pairs),
+    )
+
+
+def half_up(guard: Any, sticky: Any, odd: Any) -> Any:
+    return guard
+
+
+def swap_too_late(self: MacArray, m: Any, swap: Any, held: Any, shadow: Any) -> None:
+    from ridgeline.rtl.registers import register
+
+    with m.If(register(m, swap, f"{held.name}_late")):
+        m.d.sync += held.eq(shadow)
+
+
+def loader_rests(self: ArrayUnit, loading: Any, left: Any) -> Any:
+    return ~loading
+
+
+def never_held(self: WriteHolds, until: Any, count: Any) -> Any:
+    return until != until
+
+
+def idle_but_for_the_vector_unit(self: Issue, idle: list[Any]) -> Any:
+    from amaranth.hdl import Cat
+
+    return Cat(*idle[:-1]).all()
+
+
+Mutation = tuple[type, str, Callable[..., Any], bool, bool]
+
+MUTATIONS: dict[str, Mutation] = {
+    "half rounds up": (RequantizeLane, "rounds_up", staticmethod(half_up), True, False),
+    "late swap": (MacArray, "take_over", swap_too_late, True, False),
+    "loader rests": (ArrayUnit, "loader_free", loader_rests, False, True),
+    "no write holds": (WriteHolds, "is_held", never_held, False, True),
+    "early halt": (Issue, "is_idle", idle_but_for_the_vector_unit, False, True),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_mutation_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, method, replacement, bits, cycles = MUTATIONS[name]
+    cases = random_cases(square_machine(2), range(PROGRAMS))
+    monkeypatch.setattr(owner, method, replacement)
+    try:
+        other_bits, other_cycles = broken(cases)
+    except RidgelineError:
+        pytest.fail("the broken hardware hangs; the comparison was never made")
+    assert bool(other_bits) >= bits
+    assert bool(other_cycles) >= cycles
+
+
+def test_small_machine_is_right() -> None:
+    """What the mutations break is right before."""
+    assert broken(random_cases(square_machine(2), range(PROGRAMS))) == (0, 0)
