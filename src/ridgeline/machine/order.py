@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ridgeline.machine.dataflow import DATAFLOW_RULES
 from ridgeline.machine.description import Machine
-from ridgeline.machine.instructions import Instruction, Space, Unit, Waits
+from ridgeline.machine.instructions import Instruction, Space, Unit
 from ridgeline.machine.instructions.state import GRANULE_BYTES, Accesses, Places
 
 UNITS = len(Unit)
@@ -73,19 +73,23 @@ class OrderTracker:
 
     def clocks(self, instruction: Instruction) -> tuple[Clock, Clock]:
         """(at start, at shift): counts known drained, given the instruction's waits."""
-        before = self.known[instruction.unit]
-        start = self._with_waits(before, instruction.waits, range(UNITS))
-        if instruction.unit is not Unit.ARRAY:
+        return self.clocks_with(instruction.unit, instruction.waits)
+
+    def clocks_with(self, unit: Unit, waits: Sequence[int]) -> tuple[Clock, Clock]:
+        """`clocks` of the next instruction of `unit` if it had these waits."""
+        before = self.known[unit]
+        start = self._with_waits(before, waits, range(UNITS))
+        if unit is not Unit.ARRAY:
             return start, start
         gates = [u for u in Unit if self._gates_shift(u)]
-        return start, self._with_waits(before, instruction.waits, gates)
+        return start, self._with_waits(before, waits, gates)
 
     def _gates_shift(self, unit: Unit) -> bool:
         if unit is Unit.WEIGHTS:
             return self.weights_at_shift
         return self.activations_at_shift
 
-    def _with_waits(self, before: Clock, waits: Waits, units: list[Unit] | range) -> Clock:
+    def _with_waits(self, before: Clock, waits: Sequence[int], units: list[Unit] | range) -> Clock:
         clock = list(before)
         for unit in units:
             count = waits[unit]
@@ -179,32 +183,33 @@ def synchronise_traced(
     tracker = OrderTracker(machine, space_sizes(machine, host_bytes, device_bytes))
     result: list[Instruction] = []
     for instruction, accesses in code:
-        waits = list(instruction.waits)
-        while True:
-            candidate = replace(instruction, waits=(*waits,))
-            start, shift = tracker.clocks(candidate)
-            found = tracker.conflicts(candidate, accesses, start, shift)
-            if not found:
-                break
-            # One wait at a time: what the awaited instruction knew often settles the others.
-            worst = max(found, key=lambda c: (c.at_shift, c.count))
-            waits[worst.unit] = max(waits[worst.unit], worst.count)
-        candidate = _with_necessary_waits(tracker, candidate, accesses, instruction.waits)
-        tracker.record(candidate, accesses, tracker.clocks(candidate)[0])
-        result.append(candidate)
+        waits = _ordering_waits(tracker, instruction, accesses)
+        tracker.record(instruction, accesses, tracker.clocks_with(instruction.unit, waits)[0])
+        changed = (*waits,) != instruction.waits
+        result.append(replace(instruction, waits=(*waits,)) if changed else instruction)
     return tuple(result)
 
 
-def _with_necessary_waits(
-    tracker: OrderTracker, ordered: Instruction, accesses: Accesses, given: Waits
-) -> Instruction:
-    """Without the waits that later ones imply: none of those left, beyond `given`, can go."""
-    added = [unit for unit in range(UNITS) if ordered.waits[unit] != given[unit]]
+def _ordering_waits(
+    tracker: OrderTracker, instruction: Instruction, accesses: Accesses
+) -> list[int]:
+    """The instruction's own waits and the fewest more that order all its conflicts."""
+
+    def found(waits: list[int]) -> list[Conflict]:
+        start, shift = tracker.clocks_with(instruction.unit, waits)
+        return tracker.conflicts(instruction, accesses, start, shift)
+
+    waits = list(instruction.waits)
+    # One wait at a time: what the awaited instruction knew often settles the others.
+    while conflicts := found(waits):
+        worst = max(conflicts, key=lambda c: (c.at_shift, c.count))
+        waits[worst.unit] = max(waits[worst.unit], worst.count)
+    added = [unit for unit in range(UNITS) if waits[unit] != instruction.waits[unit]]
     if len(added) < 2:
-        return ordered
+        return waits
+    # A later one may imply an earlier one: none that is left, beyond those given, can go.
     for unit in added:
-        waits = (*ordered.waits[:unit], given[unit], *ordered.waits[unit + 1 :])
-        fewer = replace(ordered, waits=waits)
-        if not tracker.conflicts(fewer, accesses, *tracker.clocks(fewer)):
-            ordered = fewer
-    return ordered
+        fewer = [*waits[:unit], instruction.waits[unit], *waits[unit + 1 :]]
+        if not found(fewer):
+            waits = fewer
+    return waits
