@@ -105,7 +105,8 @@ def test_a_full_array_is_all_useful() -> None:
     found = cycles_of(account)
     assert found == {
         "useful": 64,
-        "weight stall": weights.drained,
+        "issue": weights.dispatched + 1,
+        "weight stall": weights.drained - weights.dispatched - 1,
         "weight shift": 1,
         "drain": trace.cycles - matmul.issued,
     }

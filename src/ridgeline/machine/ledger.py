@@ -174,14 +174,17 @@ def owners_of(events: Sequence[Event]) -> list[int]:
 
 
 def windows_of(segment: SegmentTrace, owners: Sequence[int]) -> list[tuple[int, int]]:
-    """(layer, end) in order of time: windows partition the segment; the last ends with it."""
+    """(layer, end) in order of layers: windows partition the segment; the last ends with it.
+
+    Layers are numbered in order of dependence; a prefetch for a later one may come before them.
+    """
     last: dict[int, int] = {}
     for event, layer in zip(segment.events, owners, strict=True):
         last[layer] = max(last.get(layer, 0), event.drained)
     windows: list[tuple[int, int]] = []
     end = 0
-    for layer, drained in last.items():
-        end = max(end, drained)
+    for layer in sorted(last):
+        end = max(end, last[layer])
         windows.append((layer, end))
     if not windows:
         return [(-1, segment.cycles)]

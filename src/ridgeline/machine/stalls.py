@@ -153,7 +153,19 @@ class SegmentStalls:
                 Reason(name, 0, awaited.ready, input=True),
                 Reason("input", awaited.ready, until, input=True),
             ]
+        if unit is Unit.WEIGHTS:
+            return self._of_weights(awaited)
         return [Reason(_OF_UNIT.get(unit.name.lower(), "issue"), 0, until)]
+
+    @staticmethod
+    def _of_weights(awaited: Event) -> list[Reason]:
+        """Weights are a reason from when their load could run but for the memory and its unit.
+
+        Before, the load itself was held back: by the dispatcher, which other units hold up.
+        """
+        held = awaited.waited_for in ("unit", "port", "bank")
+        asked = awaited.dispatched + 1 if held else awaited.ready
+        return [Reason("weight stall", asked, awaited.drained), Reason("issue", 0, asked)]
 
     @staticmethod
     def _of_vector(event: Event, awaited: Event, busy_since: int) -> list[Reason]:
@@ -183,7 +195,9 @@ class SegmentStalls:
         marks: list[tuple[int, int, int]] = []
         for place, (unit, _) in enumerate(ORDER_OF_UNITS):
             for event in self.by_unit[unit]:
-                begin, end = max(event.start, free), event.issued
+                # What is on the link is under way until it has arrived.
+                end = event.drained if unit is Unit.LINK else event.issued
+                begin = max(event.start, free)
                 if begin < end:
                     marks += [(begin, place, 1), (end, place, -1)]
         busy = [0] * len(ORDER_OF_UNITS)
