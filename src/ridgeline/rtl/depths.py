@@ -16,7 +16,7 @@ class Stage:
     cycles: int = 1
 
 
-FEED = (Stage("unified-buffer read"), Stage("bank, sign"), Stage("zero point, mask"))
+FEED = (Stage("unified-buffer read"), Stage("bank and sign"), Stage("zero point and mask"))
 """From a line's address to the operands at the array's edge."""
 
 ACCUMULATE = (Stage("accumulator read"), Stage("addition"), Stage("write and count"))
@@ -25,7 +25,7 @@ ACCUMULATE = (Stage("accumulator read"), Stage("addition"), Stage("write and cou
 DEPTHS: dict[str, tuple[Stage, ...]] = {
     "load": (Stage("response"), Stage("buffer write"), Stage("count")),
     "store": (Stage("unified-buffer read"), Stage("write queue"), Stage("write and count")),
-    "weights": (Stage("response"), Stage("zero point, slot write"), Stage("count")),
+    "weights": (Stage("response"), Stage("zero point and slot write"), Stage("count")),
     "array": FEED + ACCUMULATE,
     "vector": (
         Stage("accumulator read"),
