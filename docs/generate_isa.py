@@ -21,7 +21,8 @@ HEAD = f"""# Instruction set
 <!-- Written by docs/generate_isa.py from src/ridgeline/machine/instructions; do not edit. -->
 
 An instruction is one word of {WORD_BITS} bits, stored little endian: the opcode in bits 0 to
-{OPCODE_BITS - 1}, then {len(Unit)} wait counts of {COUNT_BITS} bits, then the operands of its kind. Unused bits are 0.
+{OPCODE_BITS - 1}, then {len(Unit)} wait counts of {COUNT_BITS} bits, then the operands of its kind.
+Unused bits are 0.
 
 ## Units and order
 

@@ -70,7 +70,12 @@ def test_run_prints_the_report(ridgeline: Run, shipped: Any, data: Path, tmp_pat
         assert (outputs["probabilities"].argmax(1) == given["labels"]).all()
     report = json.loads(paths["report.json"].read_text())
     assert report["batch"] == 4
-    assert report["accuracy"] == {"images": 4, "float_right": 4, "quantised_right": 4}
+    assert report["accuracy"] == {
+        "images": 4,
+        "float_right": 4,
+        "quantised_right": 4,
+        "number_format": "int8",
+    }
     slices = json.loads(paths["trace.json"].read_text())["traceEvents"]
     assert {e["ph"] for e in slices} == {"M", "X", "C"}
     stages = {p.name for p in (tmp_path / "stages").iterdir()}
@@ -87,6 +92,14 @@ def test_the_batch_changes_no_bit(
         assert ridgeline(*common, *options, "-o", tmp_path / name).code == 0
     with np.load(tmp_path / "whole.npz") as whole, np.load(tmp_path / "parts.npz") as parts:
         assert np.array_equal(whole["probabilities"], parts["probabilities"])
+
+
+def test_int16_activations_are_called_so(ridgeline: Run, shipped: Any, data: Path) -> None:
+    result = ridgeline(
+        "run", shipped.model, "--machine", "edge-4tops", "--activations", "int16",
+        "--calibrate", shipped.calibration, "--input", data, "--labels",
+    )  # fmt: skip
+    assert "accuracy   float 100.00 %, int16 100.00 % (+0.00 points) of 4 images" in result.out
 
 
 def test_without_data_it_warns_and_times(ridgeline: Run, shipped: Any) -> None:

@@ -47,13 +47,25 @@ def _joined(arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return arrays[0] if len(arrays) == 1 else np.concatenate([np.atleast_1d(a) for a in arrays])
 
 
-def accuracy(labels: npt.NDArray[np.int64], quantised: Arrays, floating: Arrays | None) -> Accuracy:
+def accuracy(
+    labels: npt.NDArray[np.int64],
+    quantised: Arrays,
+    floating: Arrays | None = None,
+    number_format: str = "int8",
+) -> Accuracy:
     """Right answers: the largest value of the first output is at the label's place."""
     return Accuracy(
         images=len(labels),
         float_right=None if floating is None else _right(labels, floating),
         quantised_right=_right(labels, quantised),
+        number_format=number_format,
     )
+
+
+def number_format(graph: Graph) -> str:
+    """int16 when the graph computes in it, else int8 (uint8 included)."""
+    formats = {v.type.dtype.name for n in graph.nodes for v in n.outputs if v.type.quant}
+    return "int16" if "int16" in formats else "int8"
 
 
 def _right(labels: npt.NDArray[np.int64], outputs: Arrays) -> int:

@@ -145,7 +145,7 @@ def execute(path: Path, input: Path, output: Path | None, labels: bool) -> None:
         least, most = (f"{array.min():g}", f"{array.max():g}") if array.size else ("-", "-")
         say(f"{name}: {array.dtype}{list(array.shape)}, {least} to {most}")
     if wanted is not None:
-        found = accuracy(wanted, outputs, None)
+        found = accuracy(wanted, outputs)
         right = f"{found.quantised_right} of {found.images}"
         say(f"accuracy: {percent(found.quantised_share, 2)} ({right})")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ridgeline import api
 from ridgeline.cli.arrays import Arrays, fit_arrays, read_arrays, read_labels
-from ridgeline.cli.evaluate import accuracy, execute_all, run_float
+from ridgeline.cli.evaluate import accuracy, execute_all, number_format, run_float
 from ridgeline.cli.model import (
     Prepared,
     check_formats,
@@ -116,7 +116,8 @@ def _execute(
     if labels is None:
         return Outcome(outputs)
     floating = run_float(prepared.floating, data) if prepared.floating else None
-    return Outcome(outputs, accuracy(labels, outputs, floating))
+    found = accuracy(labels, outputs, floating, number_format(prepared.graph))
+    return Outcome(outputs, found)
 
 
 def _report(

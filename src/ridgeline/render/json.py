@@ -62,6 +62,7 @@ def _accuracy(accuracy: Accuracy | None) -> dict[str, Any] | None:
         "images": accuracy.images,
         "float_right": accuracy.float_right,
         "quantised_right": accuracy.quantised_right,
+        "number_format": accuracy.number_format,
     }
 
 
@@ -89,6 +90,7 @@ def schema() -> dict[str, Any]:
     layer["ledger_cycles"] = {**shares, "propertyNames": {"enum": list(LEDGER_ENTRIES)}}
     layer["origin"] = {"type": "array", "items": text}
     accuracy = {"images": whole, "float_right": _or_null("integer"), "quantised_right": whole}
+    accuracy["number_format"] = text
     machine: dict[str, Any] = dict.fromkeys(("clock_hz", "peak_operations_per_s"), number)
     machine |= dict.fromkeys(("device_memory_bytes_per_s", "balance_macs_per_byte"), number)
     machine |= dict.fromkeys(("name", "description", "dataflow"), text)

@@ -85,7 +85,7 @@ def _rate(per_s: float) -> str:
 
 
 def _accuracy(accuracy: Accuracy) -> str:
-    quantised = f"int8 {percent(accuracy.quantised_share, 2)}"
+    quantised = f"{accuracy.number_format} {percent(accuracy.quantised_share, 2)}"
     if accuracy.float_share is None:
         return f"{quantised} of {accuracy.images:,} images"
     points = 100 * (accuracy.quantised_share - accuracy.float_share)

@@ -100,6 +100,8 @@ class Accuracy:
     images: int
     float_right: int | None
     quantised_right: int
+    number_format: str = "int8"
+    """What the quantised model is called: int8, or int16 for 16-bit activations."""
 
     @property
     def float_share(self) -> float | None:
