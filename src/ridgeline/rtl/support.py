@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ridgeline.errors import RidgelineError
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Instruction, LoadWeights, MatMul, Requant
 from ridgeline.machine.instructions.array import INT16
+from ridgeline.machine.instructions.word import COUNT_BITS
 from ridgeline.machine.program import DeviceSegment, Program
 from ridgeline.rtl.shape import COVERED_KINDS
 
@@ -106,6 +109,9 @@ def unsupported_instructions(program: Program) -> list[str]:
         if not isinstance(segment, DeviceSegment):
             reasons[f"host segment '{segment.name}' is not hardware"] = None
             continue
+        busiest = max(Counter(one.unit for one in segment.instructions).values(), default=0)
+        if busiest >= 1 << COUNT_BITS:
+            reasons[f"{busiest} instructions of one unit overflow its count"] = None
         for instruction in segment.instructions:
             reason = unsupported_instruction(instruction)
             if reason:
