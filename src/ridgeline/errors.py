@@ -25,7 +25,7 @@ class RidgelineError(Exception):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint such as "Did you mean 'tiny-16'?", or the list of what is known when nothing is near."""
+    """A hint such as "Did you mean 'tiny-16'?", or what is known when nothing is near."""
     choices = sorted(known)
     near = difflib.get_close_matches(name, choices, n=3, cutoff=0.5)
     if near:

@@ -14,7 +14,6 @@ from ridgeline import api
 from ridgeline.cli.arrays import Arrays, fit_arrays, read_arrays
 from ridgeline.cli.outputs import make_folder, write_file
 from ridgeline.errors import RidgelineError
-from ridgeline.frontend import onnx_reader
 from ridgeline.frontend.onnx_writer import onnx_bytes
 from ridgeline.ir import Graph
 from ridgeline.machine.description import Machine
@@ -23,6 +22,8 @@ from ridgeline.quant.recipe import Recipe
 
 RANDOM_SAMPLES = 16
 RANDOM_SEED = 0
+EXECUTED_TOGETHER = 30
+"""Samples of --input that one program takes, where --batch leaves that open: sooner done."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +33,7 @@ class Prepared:
     graph: Graph
     floating: Graph | None
     notes: tuple[str, ...] = ()
+    samples: Arrays | None = None
 
 
 @dataclass(slots=True)
@@ -83,29 +85,43 @@ def read_graph(
     model: Path,
     shapes: dict[str, tuple[int, ...]],
     batch: int | None,
-    data: Arrays | None,
     dump: Dump | None = None,
 ) -> Graph:
-    """The folded and fused graph.
-
-    Without --batch, an open first dimension takes all samples of `data` at once.
-    """
-    if batch is None and data and not shapes:
-        first = onnx_reader.read_onnx(model)
-        batch = _open_batch(model, first, data)
+    """The folded and fused graph. Without --batch, an open first dimension is 1."""
     return api.read_onnx(model, shapes=shapes, batch=batch, dump=dump)
 
 
-def _open_batch(model: Path, graph: Graph, data: Arrays) -> int | None:
-    """The number of samples, when the model takes that many; else None."""
-    counts = [len(data[v.name]) for v in graph.inputs if v.name in data and data[v.name].ndim]
-    if not counts or counts[0] < 1 or graph.inputs[0].type.shape[:1] == (counts[0],):
+def batched_graph(model: Path, prepared: Prepared, data: Arrays, recipe: Recipe) -> Graph | None:
+    """The same quantised graph for many samples at a time, where the model leaves that open.
+
+    None where it does not, where there is one sample, or where calibration in other batches gave
+    other parameters: then the samples run one by one.
+    """
+    count = min((len(a) for a in data.values() if a.ndim), default=1)
+    if count < 2:
         return None
     try:
-        onnx_reader.read_onnx(model, batch=counts[0])
+        graph = api.read_onnx(model, batch=min(count, EXECUTED_TOGETHER))
+        if prepared.samples is not None:
+            graph = api.quantize(graph, prepared.samples, recipe)
     except RidgelineError:
-        return None  # The model fixes its batch: the samples are taken in batches of that.
-    return counts[0]
+        return None
+    return graph if _parameters(graph) == _parameters(prepared.graph) else None
+
+
+def _parameters(graph: Graph) -> list[tuple[str, str, bytes, bytes]]:
+    """Every quantisation of the graph, by node."""
+    return [
+        (
+            node.name,
+            value.name,
+            value.type.quant.scale.tobytes(),
+            value.type.quant.zero_point.tobytes(),
+        )
+        for node in graph.nodes
+        for value in (*node.inputs, *node.outputs)
+        if value is not None and value.type.quant is not None
+    ]
 
 
 def input_types(graph: Graph) -> dict[str, tuple[tuple[int, ...], Any]]:
@@ -147,7 +163,7 @@ def prepare(
     quantised = api.quantize(graph, samples, recipe)
     if dump is not None:
         dump("quantize", quantised)
-    return Prepared(quantised, graph, notes)
+    return Prepared(quantised, graph, notes, samples)
 
 
 def _samples(

@@ -42,7 +42,7 @@ def quantize(
     check_writable(output, "--output")
     samples = read_arrays(calibrate)
     with stage("quantising"):
-        graph = read_graph(model, parse_shapes(shapes), batch, None)
+        graph = read_graph(model, parse_shapes(shapes), batch)
         fitting = fit_arrays(samples, input_types(graph), calibrate)
         quantised = api.quantize(graph, fitting, recipe)
         write_file(output, onnx_bytes(quantised))
@@ -66,7 +66,7 @@ def compile(
     check_formats(machine, recipe.activations, None)
     dump = stage_dump(dump_stages)
     with stage("compiling"):
-        graph = read_graph(model, parse_shapes(shapes), batch, None, dump)
+        graph = read_graph(model, parse_shapes(shapes), batch, dump)
         prepared = prepare(graph, recipe, calibrate, None, dump)
         program = api.compile(prepared.graph, machine, dump=dump)
         program.save(output)

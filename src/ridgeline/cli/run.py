@@ -10,6 +10,7 @@ from ridgeline.cli.arrays import Arrays, fit_arrays, read_arrays, read_labels
 from ridgeline.cli.evaluate import accuracy, execute_all, number_format, run_float
 from ridgeline.cli.model import (
     Prepared,
+    batched_graph,
     check_formats,
     input_types,
     parse_shapes,
@@ -21,6 +22,7 @@ from ridgeline.cli.outputs import check_writable, note, write_arrays, write_file
 from ridgeline.cli.show import Format, show_report, stage
 from ridgeline.errors import RidgelineError
 from ridgeline.machine import tabulate
+from ridgeline.machine.description import Machine
 from ridgeline.machine.program import Program
 from ridgeline.machine.steady import steady_cycles
 from ridgeline.quant.recipe import Recipe
@@ -68,7 +70,7 @@ def run(options: RunOptions) -> None:
     raw = read_arrays(options.input) if options.input else None
     dump = stage_dump(options.dump_stages)
     with stage("reading"):
-        graph = read_graph(options.model, parse_shapes(options.shapes), options.batch, raw, dump)
+        graph = read_graph(options.model, parse_shapes(options.shapes), options.batch, dump)
         data = None
         if raw is not None and options.input is not None:
             data = fit_arrays(raw, input_types(graph), options.input)
@@ -77,7 +79,8 @@ def run(options: RunOptions) -> None:
     with stage("compiling"):
         program = api.compile(prepared.graph, machine, dump=dump)
     with stage("executing"):
-        outcome = _execute(options, program, prepared, raw, data)
+        executed = _batched_program(options, machine, prepared, data) or program
+        outcome = _execute(options, executed, prepared, raw, data)
     with stage("simulating"):
         report = _report(options, program, prepared, data)
     report = replace(report, accuracy=outcome.accuracy)
@@ -97,6 +100,16 @@ def _check_options(options: RunOptions) -> None:
             raise RidgelineError(
                 "needs samples to execute", where=option, fix="Give them with --input DATA.npz"
             )
+
+
+def _batched_program(
+    options: RunOptions, machine: Machine, prepared: Prepared, data: Arrays | None
+) -> Program | None:
+    """A program for many samples at a time, when --batch and --shape leave their number open."""
+    if data is None or options.batch is not None or options.shapes:
+        return None
+    graph = batched_graph(options.model, prepared, data, options.recipe)
+    return None if graph is None else api.compile(graph, machine)
 
 
 def _execute(

@@ -148,24 +148,26 @@ class SegmentStalls:
             return self._of_vector(event, awaited, self.vector_busy_since[count - 1])
         if unit is Unit.LOAD:
             cause = awaited.waited_for
-            name = _OF_UNIT[cause] if cause in ("link", "store", "vector") else "input"
+            before = _OF_UNIT[cause] if cause in ("link", "store", "vector") else "issue"
+            asked = self._asked(awaited)
             return [
-                Reason(name, 0, awaited.ready, input=True),
-                Reason("input", awaited.ready, until, input=True),
+                Reason(before, 0, asked, input=True),
+                Reason("input", asked, until, input=True),
             ]
         if unit is Unit.WEIGHTS:
-            return self._of_weights(awaited)
+            asked = self._asked(awaited)
+            return [Reason("weight stall", asked, until), Reason("issue", 0, asked)]
         return [Reason(_OF_UNIT.get(unit.name.lower(), "issue"), 0, until)]
 
     @staticmethod
-    def _of_weights(awaited: Event) -> list[Reason]:
-        """Weights are a reason from when their load could run but for the memory and its unit.
+    def _asked(load: Event) -> int:
+        """From when a load could run but for the memory and its own unit.
 
-        Before, the load itself was held back: by the dispatcher, which other units hold up.
+        Before, it was held back itself: by what it waited for, or by the dispatcher, which other
+        units hold up.
         """
-        held = awaited.waited_for in ("unit", "port", "bank")
-        asked = awaited.dispatched + 1 if held else awaited.ready
-        return [Reason("weight stall", asked, awaited.drained), Reason("issue", 0, asked)]
+        held = load.waited_for in ("unit", "port", "bank")
+        return load.dispatched + 1 if held else load.ready
 
     @staticmethod
     def _of_vector(event: Event, awaited: Event, busy_since: int) -> list[Reason]:

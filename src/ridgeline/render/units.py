@@ -32,7 +32,9 @@ def size(count_bytes: int) -> str:
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """A fraction of 1 in per cent."""
+    """A fraction of 1 in per cent; a small one keeps a digit that is not 0."""
+    if 0 < 100 * share < 0.5 * 10**-digits:
+        return f"{100 * share:.1g} %" if 100 * share >= 1e-4 else "under 0.0001 %"
     return f"{100 * share:.{digits}f} %"
 
 

@@ -175,12 +175,17 @@ class MatMul(WindowFields):
     ) -> npt.NDArray[np.int64]:
         """Exact product. |row byte| <= 255 and |weight| <= 255, so 256 terms stay below 2^24."""
         total = np.zeros((rows.shape[0], weights.shape[1]), np.int64)
+        # A slot is 0 beyond its tile: those columns need no work.
+        filled = np.flatnonzero(weights.any(axis=0))
+        if not filled.size:
+            return total
+        columns = int(filled[-1]) + 1
         parts = [(rows, 1)] if self.format != INT16 else [(rows & 255, 1), (rows >> 8, 256)]
         for part, factor in parts:
             for start in range(0, self.k, 256):
                 left = part[:, start : start + 256].astype(np.float32)
-                right = weights[start : start + 256].astype(np.float32)
-                total += (left @ right).astype(np.int64) * factor
+                right = weights[start : start + 256, :columns].astype(np.float32)
+                total[:, :columns] += (left @ right).astype(np.int64) * factor
         return total
 
     def timing(self, machine: Machine) -> Timing:
