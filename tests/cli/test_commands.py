@@ -62,14 +62,14 @@ def test_run_prints_the_report(ridgeline: Run, shipped: Any, data: Path, tmp_pat
         "--dump-stages", tmp_path / "stages",
     )  # fmt: skip
     assert result.code == 0, result.err
-    assert "for 4 inferences" in result.out
+    assert "for one inference" in result.out
     assert "accuracy   float 100.00 %, int8 100.00 % (+0.00 points) of 4 images" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
     with np.load(paths["out.npz"]) as outputs, np.load(data) as given:
         assert outputs["probabilities"].shape == (4, 10)
         assert (outputs["probabilities"].argmax(1) == given["labels"]).all()
     report = json.loads(paths["report.json"].read_text())
-    assert report["batch"] == 4
+    assert report["batch"] == 1
     assert report["accuracy"] == {
         "images": 4,
         "float_right": 4,

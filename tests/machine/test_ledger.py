@@ -136,9 +136,11 @@ def test_input_is_awaited() -> None:
     account = ledger(trace)
     assert_complete(trace, account)
     loaded, matmul = trace.segments[0].events
-    # The shift hides under the awaited input but for what comes before it.
+    # The first cycle dispatches the load; the shift hides under the awaited input but for one.
     assert account.input_cycles == loaded.drained
-    assert cycles_of(account)["input"] + cycles_of(account)["weight shift"] == matmul.start
+    found = cycles_of(account)
+    assert found["issue"] == loaded.dispatched + 1
+    assert found["input"] + found["weight shift"] + found["issue"] == matmul.start
 
 
 def test_vector_works_then_its_result_is_on_its_way() -> None:
