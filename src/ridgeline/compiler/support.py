@@ -82,16 +82,19 @@ def _lies_otherwise(value: Value) -> str:
     return f"'{value.name}' does not lie with these channels innermost: it would need a transpose"
 
 
-def _geometry_reason(node: Node) -> str | None:
+def _geometry_reason(node: Node, machine: Machine) -> str | None:
+    """The array takes a window tap by tap, so that only its stride lies in an instruction."""
     geometry = Geometry.of(node.attrs, node.op)
-    limits = ((geometry.kernel, 255), (geometry.strides, 255), (geometry.dilations, 255))
-    if any(v > most for values, most in limits for v in values):
-        return "a kernel, stride or dilation above 255 does not fit the instruction"
+    if max(geometry.strides) > 255:
+        return f"a stride of {max(geometry.strides)} does not fit the instruction (255)"
+    most = max(*geometry.kernel, *geometry.dilations)
+    if most > 255 and not uses_array(node, machine):
+        return f"a kernel or dilation of {most} does not fit the vector instruction (255)"
     return None
 
 
 def _conv(node: Node, machine: Machine, storage: Stores) -> str | None:
-    reason = _spatial_rank_reason(node) or _geometry_reason(node)
+    reason = _spatial_rank_reason(node) or _geometry_reason(node, machine)
     if reason:
         return reason
     if storage_of(node.input(0), storage, 1) is None:
@@ -130,7 +133,7 @@ def _overflow_reason(node: Node, machine: Machine, channel_axis: int) -> str | N
 
 def _matmul(node: Node, machine: Machine, storage: Stores) -> str | None:
     x, weights = node.input(0), node.input(1)
-    if len(weights.type.shape) != 2:
+    if len(weights.type.shape) != 2 and weights.is_constant:
         return "a batched right operand"
     if len(x.type.shape) > 4:
         return f"{len(x.type.shape)} dimensions"
@@ -210,7 +213,7 @@ def _pool(node: Node, machine: Machine, storage: Stores) -> str | None:
     if node.op == "MaxPool" and not same_quantisation(node.input(0), node.output):
         reason = reason or _rescale_reason(node, machine)
     if reason is None and node.op != "GlobalAveragePool":
-        reason = _geometry_reason(node)
+        reason = _geometry_reason(node, machine)
     if reason is None and node.op == "GlobalAveragePool":
         spatial = node.input(0).type.shape[2:]
         if max(spatial) > 255:
