@@ -200,6 +200,11 @@ BAD_OPTIONS: dict[str, tuple[list[str], str]] = {
         "--float: the array of machine tiny-16 has no bf16. It has: int8. Leave --float out to"
         " quantise the model",
     ),
+    "not a float": (
+        ["--float", "int8"],
+        "--float: 'int8' is not a floating-point format. Known: bf16, fp16, fp32, fp64, fp8_e4m3fn,"
+        " fp8_e5m2",
+    ),
     "int16": (
         ["--activations", "int16"],
         "--activations: the array of machine tiny-16 has no int16. It has: int8. Or add it:"

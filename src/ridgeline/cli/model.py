@@ -13,10 +13,11 @@ import numpy.typing as npt
 from ridgeline import api
 from ridgeline.cli.arrays import Arrays, fit_arrays, read_arrays
 from ridgeline.cli.outputs import make_folder, write_file
-from ridgeline.errors import RidgelineError
+from ridgeline.errors import RidgelineError, did_you_mean
 from ridgeline.frontend.onnx_writer import onnx_bytes
 from ridgeline.ir import Graph
 from ridgeline.machine.description import Machine
+from ridgeline.numerics.formats import FORMATS
 from ridgeline.passes.pipeline import is_quantised
 from ridgeline.quant.recipe import Recipe
 
@@ -133,6 +134,13 @@ def check_formats(machine: Machine, activations: str, floating: str | None) -> N
     """Refuse number formats that the machine's array does not have, naming those it has."""
     formats = list(machine.array.macs_per_pe_per_cycle)
     have = "It has: " + ", ".join(formats)
+    known = FORMATS.get(floating) if floating is not None else None
+    if floating is not None and (known is None or not known.is_float):
+        raise RidgelineError(
+            f"'{floating}' is not a floating-point format",
+            where="--float",
+            fix=did_you_mean(floating, [name for name, d in FORMATS.items() if d.is_float]),
+        )
     if floating is not None and floating not in formats:
         raise RidgelineError(
             f"the array of machine {machine.name} has no {floating}",
