@@ -316,9 +316,26 @@ def test_a_reader_that_stops_early(program: Path) -> None:
     assert len(made.stdout.splitlines()) == 2
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_permission(ridgeline: Run, shipped: Any, tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
+def test_a_folder_without_permission(
+    ridgeline: Run, shipped: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for any user: the superuser, who may write everywhere, is told what others are told."""
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     result = ridgeline("run", shipped.model, "--json", tmp_path / "r.json")
     assert re.search(r"cannot be written \(the folder .* may not be written\)", result.err)
     assert result.code == 2
+
+
+def test_a_disk_that_runs_full(shipped: Any, tmp_path: Path) -> None:
+    """The kernel stops the write in the middle: one message, and nothing is left behind."""
+    target = tmp_path / "p.rlp"
+    command = (
+        f"ulimit -f 4; {sys.executable} -B -m ridgeline.cli compile {shipped.model}"
+        f" --machine tiny-16 --calibrate {shipped.calibration} -o {target}"
+    )
+    made = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert made.returncode == 2, made.stderr
+    assert made.stderr.strip().splitlines()[-1] == (
+        f"error: {target}: cannot be written (File too large). Choose another path with --output"
+    )
+    assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ridgeline.errors import RidgelineError
+from ridgeline.files import write_whole
 
 
 def check_writable(path: Path | None, option: str) -> None:
@@ -56,24 +56,7 @@ def make_folder(path: Path, option: str) -> None:
 
 def write_file(path: Path, data: bytes | str) -> None:
     """Write the whole file or none of it, also when interrupted."""
-    content = data.encode() if isinstance(data, str) else data
-    beside = ""
-    try:
-        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(beside, 0o666 & ~umask)
-        os.replace(beside, path)
-        beside = ""
-    except OSError as error:
-        raise RidgelineError(
-            f"cannot be written ({error.strerror})", where=str(path), fix="Choose another path"
-        ) from error
-    finally:
-        if beside:
-            Path(beside).unlink(missing_ok=True)
+    write_whole(path, data.encode() if isinstance(data, str) else data)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:

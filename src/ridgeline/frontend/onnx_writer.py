@@ -4,8 +4,6 @@ operator, its fused clip, QuantizeLinear, the pattern that ONNX Runtime fuses in
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import numpy as np
 from onnx import defs, helper
 
 from ridgeline.errors import RidgelineError
+from ridgeline.files import write_whole
 from ridgeline.frontend.onnx_infer import GRAPH_OPSET
 from ridgeline.frontend.onnx_types import Array, element_of_dtype, to_tensor
 from ridgeline.ir import Graph, Node, Quant, TensorType, Value
@@ -24,34 +23,11 @@ _BORDERS = ("QuantizeLinear", "DequantizeLinear")
 
 
 def write_onnx(graph: Graph, path: Path | str) -> None:
-    """Write the graph as an ONNX file, beside `path` first and then renamed: never half a file.
+    """Write the graph as an ONNX file, whole or not at all.
 
     Raises RidgelineError when the folder cannot be written.
     """
-    target = Path(path)
-    data = onnx_bytes(graph)
-    temporary = ""
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(target)
-    except OSError as error:
-        raise RidgelineError(
-            f"the file cannot be written ({error.strerror})",
-            where=str(target),
-            fix="Name a file in a folder that exists and that you may write.",
-        ) from error
-    finally:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+    write_whole(path, onnx_bytes(graph))
 
 
 def onnx_bytes(graph: Graph) -> bytes:

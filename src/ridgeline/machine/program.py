@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 import zlib
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ridgeline.errors import RidgelineError
+from ridgeline.files import write_whole
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import INSTRUCTIONS, Instruction
 from ridgeline.machine.instructions.word import OPCODE_BITS, WORD_BITS
@@ -198,19 +198,8 @@ class Program:
         return MAGIC + struct.pack("<II", VERSION, zlib.crc32(body)) + body
 
     def save(self, path: Path | str) -> None:
-        """Write the file beside its place, then rename, so that no half-written file is left."""
-        target = Path(path)
-        beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
-            beside.write_bytes(self.to_bytes())
-            beside.replace(target)
-        except OSError as error:
-            beside.unlink(missing_ok=True)
-            raise RidgelineError(
-                f"cannot be written ({error.strerror})",
-                where=str(target),
-                fix="Choose another path with --output",
-            ) from error
+        """Write the file, whole or not at all."""
+        write_whole(path, self.to_bytes(), "Choose another path with --output")
 
 
 def load_program(path: Path | str) -> Program:
