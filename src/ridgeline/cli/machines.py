@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import textwrap
-from typing import Any, cast
+from typing import Any
 
 from ridgeline.cli.outputs import say
 from ridgeline.cli.show import terminal_width
 from ridgeline.machine.description import Machine
 from ridgeline.machine.loader import load_machine, machine_names, machine_to_dict
+from ridgeline.render.machine import figures
 from ridgeline.render.units import quantity, size
 
 HEADINGS = ("machine", "array", "clock", "peak", "on chip", "memory", "rate", "MAC/byte")
@@ -74,41 +75,13 @@ def table(machines: list[Machine]) -> str:
 
 def fields(machine: Machine, width: int) -> str:
     """Every field with its value, and below it where the figure comes from."""
-    data = machine_to_dict(machine)
-    sources = data.pop("sources")
     lines = [f"{machine.name}: {machine.description}"]
     peak = quantity(2 * machine.peak_macs_per_s, "OPS")
     balance = f"{machine.balance_macs_per_byte:,.1f} MACs/byte"
     lines += [f"peak {peak}, balance {balance}", ""]
-    for key, value in _flat(data):
-        if key in ("name", "description"):
-            continue
-        lines.append(f"{key} = {_value(value)}")
-        source = sources.get(key, "no source given")
+    for key, value, source in figures(machine):
+        lines.append(f"{key} = {value}")
         lines += textwrap.wrap(
             source, max(width, 40), initial_indent="    ", subsequent_indent="    "
         )
     return "\n".join(lines)
-
-
-def _flat(data: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Dotted keys, as `sources` and --set have them; a table of rates stays one value."""
-    found: list[tuple[str, Any]] = []
-    for key, value in data.items():
-        if isinstance(value, dict):
-            table = cast("dict[str, Any]", value)
-            found += [(f"{key}.{name}", inner) for name, inner in table.items()]
-        else:
-            found.append((key, value))
-    return found
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:.6g}"
-    if isinstance(value, dict):
-        rates = cast("dict[str, float]", value)
-        return ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
-    if isinstance(value, list):
-        return ", ".join(cast("list[str]", value))
-    return f"{value:,}" if isinstance(value, int) else str(value)

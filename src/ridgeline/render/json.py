@@ -14,6 +14,9 @@ from ridgeline.results.rows import LIMITS, Accuracy, LayerRow, MachineFacts, Rep
 
 SCHEMA = "ridgeline-report/1"
 
+_UNKNOWN = ("intensity", "sqnr_db")
+"""Columns that may have nothing to say of a layer."""
+
 
 def render(report: Report) -> str:
     """Indented JSON with a newline at its end; keys in a fixed order."""
@@ -131,7 +134,7 @@ def _or_null(kind: str) -> dict[str, Any]:
 
 def _column_schema(column: Column) -> dict[str, Any]:
     kind = "string" if column.kind == "text" else "number"
-    entry: dict[str, Any] = _or_null(kind) if column.key == "sqnr_db" else {"type": kind}
+    entry: dict[str, Any] = _or_null(kind) if column.key in _UNKNOWN else {"type": kind}
     if column.key == "bound":
         entry["enum"] = list(LIMITS)
     unit = "fraction of 1" if column.kind == "share" else column.unit

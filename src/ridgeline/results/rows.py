@@ -60,6 +60,11 @@ class LayerRow:
         return 2 * self.macs
 
     @property
+    def intensity_macs_per_byte(self) -> float | None:
+        """MACs over device-memory bytes; None where it moves none."""
+        return self.macs / self.device_memory_bytes if self.device_memory_bytes else None
+
+    @property
     def bound(self) -> Limit:
         """The resource that the layer needs for the most cycles; ties go to the first."""
         most: Limit = "none"
