@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ridgeline.compiler.constants import ConstantPool, pack_columns, pack_lines, pack_params
+from ridgeline.compiler.gather import gather_windows
 from ridgeline.compiler.layout import Layout, layout_of
 from ridgeline.compiler.place import Placement
 from ridgeline.compiler.plan import LayerPlan, Operand, Window
@@ -118,6 +119,11 @@ def _plan_conv(analyst: Analyst, node: Node, index: int) -> LayerPlan:
         )
     weights = data.transpose(2, 3, 1, 0)
     group = int(node.attrs.get("group", 1))
+    found = gather_windows(analyst.placement, analyst.machine, node, x, output, window)
+    if found is not None:
+        x, window = found.operand, found.window
+        rows = window.kernel[0]
+        weights = np.ascontiguousarray(weights).reshape(rows, 1, -1, weights.shape[3])
     columns = pack_columns(
         analyst.pool, analyst.machine, x.layout, weights, group, zero, bias, scale
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ridgeline.compiler.layout import layout_of
 from ridgeline.compiler.memory import Space
@@ -49,12 +50,13 @@ class Borders:
 
     def bytes_of(self, root: Value) -> int:
         """Bytes of a value in device memory."""
-        return root.type.bytes
+        return self.packing(root).bytes(root.type.shape, root.type.dtype)
 
     def packing(self, value: Value) -> Packing:
         """How a value that the device knows is packed."""
         stored = self.placement.storage[id(value)]
-        return layout_of(value.type, stored.channel_axis, self.machine).packing
+        packing = layout_of(value.type, stored.channel_axis, self.machine).packing
+        return replace(packing, pads=stored.pads, fill=stored.fill)
 
     def packed(self, value: Value) -> HostTensor:
         """The value in host memory as the device has it."""
@@ -70,7 +72,7 @@ class Borders:
 
     def _tensor(self, value: Value, packing: Packing) -> HostTensor:
         type = value.type
-        address = self.host.take(type.bytes)
+        address = self.host.take(packing.bytes(type.shape, type.dtype))
         return HostTensor(value.name, type.shape, type.dtype, address, packing)
 
     def host_tensors(

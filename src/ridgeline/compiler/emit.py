@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ridgeline.compiler.allocate import Segment, source_box
 from ridgeline.compiler.builder import Builder, Traced
-from ridgeline.compiler.layout import Box, Region, transfer
+from ridgeline.compiler.layout import Box, Region, gathered, transfer
 from ridgeline.compiler.lower_matmul import lower_matmul
 from ridgeline.compiler.lower_vector import lower_concat, lower_elementwise, lower_window
 from ridgeline.compiler.plan import Operand, TiledLayer, split_box
@@ -47,8 +47,7 @@ class Emitter:
             self.on_chip.add(root)
             box = self._needed(operand)
             for part in split_box(box, max(box.x1 - box.x0, -(-box.rows // LOAD_PARTS))):
-                for one in transfer(Load, region, part, self.addresses[root], layer.plan.index):
-                    self.builder.add(one)
+                self._load_box(operand, region, part, self.addresses[root], layer.plan.index)
 
     def _needed(self, operand: Operand) -> Box:
         """The rows of a tensor that any layer of the segment takes."""
@@ -102,7 +101,16 @@ class Emitter:
 
     def _load(self, operand: Operand, region: Region, index: int) -> None:
         address = operand.address if operand.constant else self.addresses[id(operand.root)]
-        for one in transfer(Load, region, region.box, address, index):
+        self._load_box(operand, region, region.box, address, index)
+
+    def _load_box(
+        self, operand: Operand, region: Region, box: Box, address: int, index: int
+    ) -> None:
+        if operand.gather is not None:
+            loads = gathered(operand.gather, region, box, address, index)
+        else:
+            loads = transfer(Load, region, box, address, index)
+        for one in loads:
             self.builder.add(one)
 
     def _compute(self, layer: TiledLayer, number: int) -> None:

@@ -135,6 +135,22 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
+class Gather:
+    """Windows of a narrow tensor, gathered into lines as they are loaded.
+
+    A line holds `count` pieces of `piece_bytes`, which lie `piece_stride_bytes` apart in device
+    memory; windows lie `x_bytes`, `y_bytes` and `image_bytes` apart.
+    """
+
+    piece_bytes: int
+    count: int
+    piece_stride_bytes: int
+    x_bytes: int
+    y_bytes: int
+    image_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Level:
     count: int
     device_stride: int
@@ -186,6 +202,26 @@ def _transfer_group(
     yield from _emit_levels(kind, _merged(levels), device, line, element, layer)
 
 
+def gathered(
+    gather: Gather, region: Region, box: Box, device_address: int, layer: int
+) -> Iterator[Load | Store]:
+    """Loads that gather the windows of `box` into the lines of a region, piece by piece."""
+    images, rows, columns = box.sizes
+    levels = [
+        _Level(columns, gather.x_bytes, region.stride_x),
+        _Level(rows, gather.y_bytes, region.stride_y),
+        _Level(images, gather.image_bytes, region.stride_n),
+    ]
+    start = box.n0 * gather.image_bytes + box.y0 * gather.y_bytes + box.x0 * gather.x_bytes
+    line = region.address(box.n0, box.y0, box.x0)
+    for piece in range(gather.count):
+        device = device_address + start + piece * gather.piece_stride_bytes
+        lane = piece * gather.piece_bytes
+        yield from _emit_levels(
+            Load, _merged(levels), device, line, gather.piece_bytes, layer, lane
+        )
+
+
 def _merged(levels: list[_Level]) -> list[_Level]:
     """The same walk with levels of one repeat dropped and contiguous neighbours joined."""
     result: list[_Level] = []
@@ -213,6 +249,7 @@ def _emit_levels(
     line: int,
     element: int,
     layer: int,
+    lane: int = 0,
 ) -> Iterator[Load | Store]:
     inner, outer = levels[:3], levels[3:]
     padded = inner + [_Level(1, 0, 0)] * (3 - len(inner))
@@ -222,6 +259,7 @@ def _emit_levels(
             layer=layer,
             device_address=device + sum(i * level.device_stride for i, level in moved),
             line=line + sum(i * level.line_stride for i, level in moved),
+            lane=lane,
             element_bytes=element,
             count_0=padded[0].count,
             count_1=padded[1].count,

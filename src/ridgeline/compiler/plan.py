@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ridgeline.compiler.layout import Box, Layout, Region
+from ridgeline.compiler.layout import Box, Gather, Layout, Region
 from ridgeline.ir import Node, Value
 
 Kind = Literal["matmul", "window", "elementwise", "concat", "alias"]
@@ -44,13 +44,14 @@ class Operand:
     """A value that a layer reads in rows: the value whose bytes hold it, and their layout.
 
     `constant` operands are loaded from `address` in the constants. A dimension that is broadcast
-    has size 1 in the layout.
+    has size 1 in the layout. With `gather` the rows are windows of the value.
     """
 
     root: Value
     layout: Layout
     constant: bool = False
     address: int = 0
+    gather: Gather | None = None
 
     def broadcast_box(self, box: Box) -> Box:
         """The box clipped to size-1 dimensions where the operand is broadcast."""

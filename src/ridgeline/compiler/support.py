@@ -32,6 +32,9 @@ class Storage:
     root: Value
     channel_axis: int
     flattened: bool = False
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    fill: int = 0
+    """Padding (above, left, below, right) of this value that the host adds as it packs it."""
 
 
 Stores = dict[int, Storage]

@@ -39,12 +39,40 @@ class Packing:
     channel_axis: int | None = None
     planes: int = 1
     block: int = 1
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    """Rows above, columns left, rows below, columns right that the host adds, of value `fill`."""
+    fill: int = 0
+
+    def bytes(self, shape: tuple[int, ...], dtype: DType) -> int:
+        """Bytes of an array of this shape in this packing."""
+        if self.channel_axis is None:
+            return prod(shape) * dtype.bytes
+        rest = [d for i, d in enumerate(shape) if i != self.channel_axis]
+        padded = self._padded(rest)
+        return prod(padded) * shape[self.channel_axis] * dtype.bytes
+
+    def _padded(self, rest: list[int]) -> list[int]:
+        """Row dimensions with the padding: columns are the last, rows the one before."""
+        top, left, bottom, right = self.pads
+        result = list(rest)
+        if left or right:
+            result[-1] += left + right
+        if top or bottom:
+            result[-2] += top + bottom
+        return result
 
     def pack(self, array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
         """Bytes of `array` in this packing."""
         if self.channel_axis is None:
             return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
-        moved = np.ascontiguousarray(np.moveaxis(array, self.channel_axis, -1))
+        moved = np.moveaxis(array, self.channel_axis, -1)
+        if any(self.pads):
+            top, left, bottom, right = self.pads
+            widths = [(0, 0)] * (moved.ndim - 2) + [(left, right), (0, 0)]
+            if top or bottom:
+                widths[-3] = (top, bottom)
+            moved = np.pad(moved, widths, constant_values=self.fill)
+        moved = np.ascontiguousarray(moved)
         rows = moved.reshape(-1, moved.shape[-1])
         if self.planes == 1:
             return np.frombuffer(rows.tobytes(), np.uint8)
@@ -61,6 +89,8 @@ class Packing:
         """The array of `shape` whose bytes these are; the inverse of `pack`."""
         if self.channel_axis is None:
             return np.frombuffer(data.tobytes(), dtype.numpy).reshape(shape)
+        if any(self.pads):
+            raise AssertionError("padding is added on the way to the device only")
         channels = shape[self.channel_axis]
         rest = tuple(d for i, d in enumerate(shape) if i != self.channel_axis)
         if self.planes == 1:
@@ -91,7 +121,7 @@ class HostTensor:
 
     @property
     def bytes(self) -> int:
-        return prod(self.shape) * self.dtype.bytes
+        return self.packing.bytes(self.shape, self.dtype)
 
     def read(self, host: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
         """The array that host memory holds."""
@@ -264,7 +294,8 @@ def _from_body(body: bytes) -> Program:
 
 
 def _tensor_to_dict(t: HostTensor) -> dict[str, Any]:
-    packing = [t.packing.channel_axis, t.packing.planes, t.packing.block]
+    p = t.packing
+    packing = [p.channel_axis, p.planes, p.block, list(p.pads), p.fill]
     return {
         "name": t.name,
         "shape": list(t.shape),
@@ -275,14 +306,10 @@ def _tensor_to_dict(t: HostTensor) -> dict[str, Any]:
 
 
 def _tensor_from_dict(d: Mapping[str, Any]) -> HostTensor:
-    axis, planes, block = d["packing"]
-    return HostTensor(
-        d["name"],
-        tuple(d["shape"]),
-        FORMATS[d["dtype"]],
-        d["address"],
-        Packing(axis, planes, block),
-    )
+    axis, planes, block, pads, fill = d["packing"]
+    top, left, bottom, right = pads
+    packing = Packing(axis, planes, block, (top, left, bottom, right), fill)
+    return HostTensor(d["name"], tuple(d["shape"]), FORMATS[d["dtype"]], d["address"], packing)
 
 
 def _layer_to_dict(layer: Layer) -> dict[str, Any]:
