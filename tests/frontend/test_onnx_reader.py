@@ -125,16 +125,6 @@ def test_an_operator_that_only_onnx_runtime_knows_stays_on_the_host() -> None:
     _agrees(model, read, x=np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3))
 
 
-def test_control_flow_is_refused_by_name() -> None:
-    model = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["" : 17]> g (bool c, float[2] x) => (float[2] y) {'
-        " y = If(c) <then_branch = a () => (float[2] p) { p = Neg(x) },"
-        " else_branch = b () => (float[2] q) { q = Abs(x) }> }"
-    )
-    with pytest.raises(RidgelineError, match=r"\(If\).*control flow is not read yet"):
-        read_onnx(model.SerializeToString())
-
-
 def test_a_shape_that_depends_on_data() -> None:
     with pytest.raises(RidgelineError, match=r"\(NonZero\): the shape of its output 'y' depends"):
         read_onnx(_model("(float[4] x) => (int64[1, K] y) { y = NonZero(x) }"))
@@ -230,13 +220,23 @@ def test_bits_read_with_other_parameters_than_they_were_made_with() -> None:
     _agrees(model, graph, x=np.linspace(-1, 1, 4, dtype=np.float32))
 
 
-def test_a_scale_that_the_model_computes_is_refused() -> None:
+def test_a_scale_that_the_model_computes_leaves_the_node_to_the_host() -> None:
     model = _model(
         "(float[4] x, float s) => (float[4] y) { q = QuantizeLinear(x, s) "
         " y = DequantizeLinear(q, s) }"
     )
-    with pytest.raises(RidgelineError, match="its scale or zero point is computed by the model"):
+    graph = read_onnx(model)
+    assert _ops(graph) == ["ai.onnx::QuantizeLinear", "ai.onnx::DequantizeLinear"]
+    _agrees(model, graph, x=np.linspace(0, 3, 4, dtype=np.float32), s=np.asarray(0.3, np.float32))
+
+
+def test_a_shape_that_the_file_declares() -> None:
+    model = _model("(float[6] x, int64[2] s) => (float[2, 3] y) { z = Reshape(x, s) y = Neg(z) }")
+    with pytest.raises(RidgelineError, match="the shape of its output 'z' depends on data"):
         read_onnx(model)
+    parsed = onnx.load_from_string(model)
+    parsed.graph.value_info.append(helper.make_tensor_value_info("z", 1, [2, 3]))
+    assert read_onnx(parsed.SerializeToString()).outputs[0].type.shape == (2, 3)
 
 
 @pytest.mark.parametrize("scale", ["0", "-1"])

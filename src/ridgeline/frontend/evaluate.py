@@ -12,6 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend.onnx_types import Array, to_tensor
 from ridgeline.frontend.runtime import create_session
+from ridgeline.frontend.session_values import run_session
 from ridgeline.ir import Graph, Node
 from ridgeline.numerics.formats import dtype_of
 
@@ -45,7 +46,7 @@ def evaluate_proto(
     names = [name for name in node.output if name]
     try:
         session = create_session(model.SerializeToString())
-        return dict(zip(names, map(np.asarray, session.run(names, {})), strict=True))
+        return dict(zip(names, run_session(session, {}, names), strict=True))
     except Exception as runtime_error:
         try:
             results = ReferenceEvaluator(model).run(names, {})
@@ -68,4 +69,4 @@ def evaluate_constant(node: Node, opset: int) -> tuple[Array, ...]:
 
     graph = Graph("constant", (), node.outputs, (node,), opset)
     session = create_session(onnx_bytes(graph))
-    return tuple(np.asarray(r) for r in session.run(None, {}))
+    return tuple(run_session(session, {}, [o.name for o in session.get_outputs()]))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-
-import numpy as np
 
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend.onnx_types import Array
 from ridgeline.frontend.onnx_writer import onnx_bytes
 from ridgeline.frontend.runtime import create_session
+from ridgeline.frontend.session_values import run_session
 from ridgeline.ir import Graph, Value
 
 
@@ -25,14 +25,37 @@ class GraphRunner:
         except RidgelineError:
             raise
         except Exception as error:
-            text = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
-            raise RidgelineError(
-                f"ONNX Runtime cannot run it: {text}",
-                where=f"graph '{graph.name}'",
-                fix="Check the model with onnx.checker.",
-            ) from error
+            raise _refusal(graph, error, "Check the model with onnx.checker.") from error
+        self._graph = graph
 
     def run(self, inputs: Mapping[str, Array]) -> list[Array]:
         """The values, in ONNX Runtime's arithmetic. `inputs` are arrays by graph input name."""
         feed = {i.name: inputs[i.name] for i in self._session.get_inputs()}
-        return [np.asarray(r) for r in self._session.run(None, feed)]
+        names = [o.name for o in self._session.get_outputs()]
+        try:
+            return run_session(self._session, feed, names)
+        except Exception as error:
+            fix = "Check the inputs' shapes and types."
+            raise _refusal(self._graph, error, fix) from error
+
+
+_MISSING = re.compile(
+    r"implementation for (\w+)\(|kernel for (\w+)\(|[.:](\w+)\(-?\d+\) is not a registered"
+)
+
+
+def _refusal(graph: Graph, error: Exception, fix: str) -> RidgelineError:
+    """ONNX Runtime's error with the node that it means, where it lacks an operator."""
+    text = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+    found = _MISSING.search(text)
+    op = next(filter(None, found.groups()), "") if found else ""
+    node = next((n for n in graph.nodes if n.op.rpartition("::")[2] == op), None)
+    if node is None:
+        where = f"graph '{graph.name}'"
+        return RidgelineError(f"ONNX Runtime cannot run it: {text}", where=where, fix=fix)
+    types = ", ".join(str(v.type) for v in node.inputs if v is not None)
+    return RidgelineError(
+        f"ONNX Runtime, which is the host, has no {op} for ({types})",
+        where=f"node '{node.name}' ({op})",
+        fix="Export the model with another opset, in float32, or without this operator.",
+    )

@@ -11,7 +11,9 @@ from onnx import checker, defs, helper, shape_inference, version_converter
 
 from ridgeline.errors import RidgelineError, did_you_mean
 from ridgeline.frontend.evaluate import MAX_CONSTANT_BYTES
+from ridgeline.frontend.onnx_bodies import bodies, inner_nodes
 from ridgeline.frontend.onnx_types import (
+    SUPPORTED_ELEMENTS,
     dtype_of_element,
     element_of_dtype,
     to_tensor,
@@ -34,18 +36,24 @@ _DATA_LIMIT_ELEMENTS = 4096  # shapes, axes and the like; inference needs no lar
 
 
 def output_types(
-    node: Any, inputs: Mapping[str, Value], opsets: Mapping[str, int], where: str
+    node: Any,
+    inputs: Mapping[str, Value],
+    opsets: Mapping[str, int],
+    declared: Mapping[str, TensorType],
+    where: str,
 ) -> list[TensorType]:
     """The type of each named output of a NodeProto.
 
     ONNX's own inference, given constants; ONNX Runtime's for operators that ONNX does not define
-    or leaves open. Raises RidgelineError for an unknown operator, a misfit, or a size that
-    depends on data.
+    or leaves open; then what the file declares, which is checked when the program runs. Raises
+    RidgelineError for an unknown operator, a misfit, or a size that depends on data.
     """
     names = [name for name in node.output if name]
     schema = _schema(node, opsets)
     if schema is None:
-        return _runtime_types(node, inputs, opsets, where)
+        return _runtime_types(node, inputs, opsets, declared, where)
+    if any(bodies(node)):
+        return _body_types(node, inputs, opsets, declared, where)
     data = {
         name: to_tensor(value.data, name, value.type.dtype)
         for name, value in inputs.items()
@@ -61,7 +69,7 @@ def output_types(
         raise _misfit(node, inputs, where, str(error)) from error
     resolved = [_resolved(found.get(name), where) for name in names]
     if any(t is None for t in resolved):
-        return _runtime_types(node, inputs, opsets, where)
+        return _runtime_types(node, inputs, opsets, declared, where)
     return [_bounded(t, where) for t in resolved if t is not None]
 
 
@@ -77,6 +85,13 @@ def _bounded(type: TensorType, where: str) -> TensorType:
 
 
 def _misfit(node: Any, inputs: Mapping[str, Value], where: str, text: str) -> RidgelineError:
+    if "NOT_IMPLEMENTED" in text:
+        types = ", ".join(str(inputs[n].type) for n in node.input if n)
+        return RidgelineError(
+            f"ONNX Runtime, which is the host, has no {node.op_type} for ({types})",
+            where=where,
+            fix="Export the model with another opset, in float32, or without this operator.",
+        )
     reason = re.sub(r"^\[\w+\]\s*", "", text.splitlines()[0] if text else "")
     shapes = ", ".join(str(inputs[n].type) for n in node.input if n)
     return RidgelineError(
@@ -108,8 +123,43 @@ def _resolved(proto: Any, where: str) -> TensorType | None:
     return TensorType(dims, dtype_of_element(tensor.elem_type, where))
 
 
+def declared_types(graph: Any) -> dict[str, TensorType]:
+    """The types that the file itself gives to values, where every dimension is a number."""
+    found: dict[str, TensorType] = {}
+    for value in (*graph.value_info, *graph.output):
+        if value.type.tensor_type.elem_type in SUPPORTED_ELEMENTS:
+            type = _resolved(value.type, "")
+            if type is not None and type.bytes <= MAX_CONSTANT_BYTES:
+                found[value.name] = type
+    return found
+
+
+def _body_types(
+    node: Any,
+    inputs: Mapping[str, Value],
+    opsets: Mapping[str, int],
+    declared: Mapping[str, TensorType],
+    where: str,
+) -> list[TensorType]:
+    """Types of what control flow makes: ONNX's inference goes through the bodies."""
+    names = [name for name in node.output if name]
+    model = _node_model(node, inputs, opsets, [None] * len(names))
+    try:
+        inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    except _INFERENCE_ERRORS as error:
+        raise _misfit(node, inputs, where, str(error)) from error
+    resolved = [_resolved(output.type, where) for output in inferred.graph.output]
+    if any(t is None for t in resolved):
+        return _runtime_types(node, inputs, opsets, declared, where)
+    return [_bounded(t, where) for t in resolved if t is not None]
+
+
 def _runtime_types(
-    node: Any, inputs: Mapping[str, Value], opsets: Mapping[str, int], where: str
+    node: Any,
+    inputs: Mapping[str, Value],
+    opsets: Mapping[str, int],
+    declared: Mapping[str, TensorType],
+    where: str,
 ) -> list[TensorType]:
     names = [name for name in node.output if name]
     imports = {**opsets, node.domain: opsets.get(node.domain, 1)}
@@ -120,24 +170,27 @@ def _runtime_types(
         if _schema(node, opsets) is None:
             raise _unknown(node, opsets, where) from error
         raise _misfit(node, inputs, where, _runtime_reason(error)) from error
-    types: list[TensorType] = []
-    for output in session.get_outputs():
-        if not output.type.startswith("tensor("):
-            raise RidgelineError(
-                f"its output '{output.name}' is a {output.type}, not a tensor",
-                where=where,
-                fix="Export the model without sequences, maps and optionals.",
-            )
-        # An unknown rank is reported as [] too, and no operator that comes here makes a scalar.
-        if not output.shape or not all(isinstance(d, int) for d in output.shape):
-            raise RidgelineError(
-                f"the shape of its output '{output.name}' depends on data",
-                where=where,
-                fix="Every size must be known when compiling: export the model up to this node.",
-            )
-        element = _element_of_runtime(output.type)
-        types.append(TensorType(tuple(output.shape), dtype_of_element(element, where)))
-    return types
+    return [_runtime_type(output, declared, where) for output in session.get_outputs()]
+
+
+def _runtime_type(output: Any, declared: Mapping[str, TensorType], where: str) -> TensorType:
+    if not output.type.startswith("tensor("):
+        raise RidgelineError(
+            f"its output '{output.name}' is a {output.type}, not a tensor",
+            where=where,
+            fix="Export the model without sequences, maps and optionals.",
+        )
+    dtype = dtype_of_element(_element_of_runtime(output.type), where)
+    # An unknown rank is reported as [] too, and only control flow that comes here makes a scalar.
+    if output.shape and all(isinstance(d, int) for d in output.shape):
+        return TensorType(tuple(output.shape), dtype)
+    if output.name in declared and declared[output.name].dtype is dtype:
+        return declared[output.name]
+    raise RidgelineError(
+        f"the shape of its output '{output.name}' depends on data",
+        where=where,
+        fix="Every size must be known when compiling: export the model up to this node.",
+    )
 
 
 def _runtime_reason(error: Exception) -> str:
@@ -203,7 +256,13 @@ def _node_model(
 
 def needs_newer_opset(node: Any, opset: int) -> bool:
     """Whether a default-domain node of `opset` means something else in GRAPH_OPSET."""
-    if node.domain not in ("", "ai.onnx") or opset >= GRAPH_OPSET:
+    if opset >= GRAPH_OPSET:
+        return False
+    return any(_has_changed(n, opset) for n in (node, *inner_nodes(node)))
+
+
+def _has_changed(node: Any, opset: int) -> bool:
+    if node.domain not in ("", "ai.onnx"):
         return False
     schema: Any = defs.get_schema(node.op_type, opset, "")
     try:

@@ -172,10 +172,7 @@ def _clip_on_host(source: Source) -> Nodes:
 
 def _max_pool(source: Source) -> Nodes:
     if len(source.outputs) > 1:
-        raise source.error(
-            "MaxPool's second output (Indices) is not supported",
-            "Export the model without return_indices.",
-        )
+        return (source.on_host(),)
     window = with_ceil_mode(source, read_window(source, tuple(source.attrs["kernel_shape"])))
     attrs = {
         "kernel_shape": window.kernel_shape,
@@ -197,14 +194,11 @@ def _global_max_pool(source: Source) -> Nodes:
 def _average_pool(source: Source) -> Nodes:
     window = read_window(source, tuple(source.attrs["kernel_shape"]))
     if any(d != 1 for d in window.dilations):
-        raise source.error("AveragePool with dilations is not supported", "Use a dilation of 1.")
+        return (source.on_host(),)
     counted = bool(source.attrs.get("count_include_pad", 0))
     resolved = with_ceil_mode(source, window)
     if counted and resolved.pads != window.pads and any(window.pads):
-        raise source.error(
-            "AveragePool with ceil_mode, padding and count_include_pad is not supported",
-            "Export with ceil_mode=False or count_include_pad=False.",
-        )
+        return (source.on_host(),)
     attrs = {
         "kernel_shape": resolved.kernel_shape,
         "strides": resolved.strides,
@@ -265,14 +259,22 @@ def _identity(source: Source) -> Nodes:
 
 
 def _dropout(source: Source) -> Nodes:
-    training = source.constant(2)
-    if len(source.outputs) > 1 or (training is not None and bool(training)):
+    training = source.optional(2)
+    if len(source.outputs) > 1 or (
+        training is not None and (training.data is None or bool(training.data))
+    ):
         return ()
     return _identity(source)
 
 
 def _quantisation(source: Source) -> Nodes:
-    """The reader has moved scale and zero point into the type of the quantised value."""
+    """The reader has moved scale and zero point into the type of the quantised value.
+
+    Where the model computes them, the host quantises.
+    """
+    stored = source.input(0) if source.op == "DequantizeLinear" else source.outputs[0]
+    if stored.type.quant is None or any(v and not v.is_constant for v in source.inputs[1:]):
+        return (source.on_host(),)
     return (source.node(source.op, (source.input(0),)),)
 
 

@@ -4,7 +4,7 @@ operators in the vocabulary of docs/graph.md, quantisation parameters in the typ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,17 @@ import onnx.inliner
 
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend.evaluate import MAX_CONSTANT_BYTES, evaluate_proto
+from ridgeline.frontend.onnx_bodies import CAPTURES, branch_in_place, captured_names
 from ridgeline.frontend.onnx_file import load_model
 from ridgeline.frontend.onnx_infer import (
     GRAPH_OPSET,
+    declared_types,
     in_graph_opset,
     needs_newer_opset,
     output_types,
 )
 from ridgeline.frontend.onnx_ops import TABLE
+from ridgeline.frontend.onnx_order import in_order, name_of
 from ridgeline.frontend.onnx_quant import collect_quants, fitted, quant_of
 from ridgeline.frontend.onnx_shapes import bind_shapes, declared_inputs
 from ridgeline.frontend.onnx_source import Source
@@ -42,7 +45,6 @@ _NEVER_FOLDED = frozenset(
         "Scan",
     )
 )
-_CONTROL_FLOW = frozenset(("If", "Loop", "Scan"))
 # Operators whose constants are weights: an infinity there makes every result useless.
 _WEIGHTED = frozenset(
     (
@@ -92,6 +94,7 @@ class _Reader:
         self.nodes: list[Node] = []
         self.node_names: set[str] = set()
         self.finite: set[str] = set()
+        self.declared = declared_types(model.graph)
 
     def read(self, shapes: Mapping[str, tuple[int, ...]] | None, batch: int | None) -> Graph:
         declared = declared_inputs(self.graph, self.where)
@@ -99,7 +102,7 @@ class _Reader:
         for tensor in self.graph.initializer:
             where = f"{self.where}, initializer '{tensor.name}'"
             self.values[tensor.name] = _constant(tensor.name, to_array(tensor, where), where)
-        ordered = _in_order(self.graph, self.where)
+        ordered = in_order(self.graph, self.where)
         for node in ordered:
             if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
                 self._read_constant(node)
@@ -145,26 +148,41 @@ class _Reader:
         self.values[name] = _constant(name, array, where)
 
     def _where(self, node: Any) -> str:
-        return f"{self.where}, node '{_name_of(node)}' ({node.op_type})"
+        return f"{self.where}, node '{name_of(node)}' ({node.op_type})"
 
     def _read_node(self, node: Any, opsets: Mapping[str, int]) -> None:
         where = self._where(node)
         _name_absent_outputs(node)
         if node.domain == "ai.onnx":
             node.domain = ""
-        if node.op_type in _CONTROL_FLOW and not node.domain:
-            attributes(node, where)  # raises: control flow is not read yet
-        inputs = {name: self._input(name, where) for name in node.input if name}
+        captured = captured_names(node)
+        inputs = {n: self._input(n, where) for n in (*node.input, *captured) if n}
+        if node.op_type == "If" and not node.domain and inputs[node.input[0]].is_constant:
+            self._read_branch(node, inputs[node.input[0]], opsets)
+            return
         for name, value in inputs.items():
             self._check_finite(name, value, node, where)
         if node.op_type in ("Shape", "Size") and not node.domain:
             self._fold_shape(node, where)
             return
-        types = output_types(node, inputs, opsets, where)
+        types = output_types(node, inputs, opsets, self.declared, where)
         if self._foldable(node, inputs):
             self._fold(node, inputs, types, opsets, where)
         else:
             self._convert(node, inputs, types, opsets, where)
+
+    def _read_branch(self, node: Any, condition: Value, opsets: Mapping[str, int]) -> None:
+        """Read the branch that an If takes in the If's place."""
+        assert condition.data is not None
+        branch = branch_in_place(node, bool(condition.data.reshape(-1)[0]))
+        where = self._where(node)
+        for tensor in branch.initializer:
+            self.values[tensor.name] = _constant(tensor.name, to_array(tensor, where), where)
+        for inner in in_order(branch, where):
+            if inner.op_type == "Constant":
+                self._read_constant(inner)
+            else:
+                self._read_node(inner, opsets)
 
     def _input(self, name: str, where: str) -> Value:
         if name not in self.values:
@@ -242,21 +260,15 @@ class _Reader:
         outputs = tuple(
             Value(name, self._typed(name, type)) for name, type in zip(names, types, strict=True)
         )
-        values = tuple(inputs[name] if name else None for name in node.input)
-        if node.op_type == "DequantizeLinear" and not node.domain:
+        captured = captured_names(node)
+        values = tuple(inputs[name] if name else None for name in (*node.input, *captured))
+        known = all(v is None or v.is_constant for v in values[1:])
+        if node.op_type == "DequantizeLinear" and not node.domain and known:
             values = (self._dequantised(node, values[0], where), *values[1:])
-        elif node.op_type == "QuantizeLinear" and not node.domain and not outputs[0].type.quant:
-            quant_of(node, {}, where)  # raises: its parameters are computed
         opset = opsets.get("", 1)
-        source = Source(
-            node.op_type,
-            self._unique(node),
-            values,
-            outputs,
-            attributes(node, where),
-            opset,
-            self.where,
-        )
+        attrs = attributes(node, where) | ({CAPTURES: captured} if captured else {})
+        name = self._unique(node)
+        source = Source(node.op_type, name, values, outputs, attrs, opset, self.where)
         convert = TABLE.get(node.op_type) if not node.domain else None
         made = convert(source) if convert else ()
         if not made and needs_newer_opset(node, opset):
@@ -295,12 +307,12 @@ class _Reader:
             return Value(value.name, type, value.data)
         # The same bits are read with other parameters than they were made with.
         output = Value(f"{node.output[0]}/reread", type)
-        name = f"{_name_of(node)}/reread"
-        self.nodes.append(Node("Identity", name, (value,), (output,), {}, (_name_of(node),)))
+        name = f"{name_of(node)}/reread"
+        self.nodes.append(Node("Identity", name, (value,), (output,), {}, (name_of(node),)))
         return output
 
     def _unique(self, node: Any) -> str:
-        name = _name_of(node)
+        name = name_of(node)
         if name in self.node_names:
             name = f"{name}#{len(self.node_names)}"
         self.node_names.add(name)
@@ -318,14 +330,10 @@ def _host_node(node: Any, source: Source) -> Node:
 
 def _name_absent_outputs(node: Any) -> None:
     """Give unwanted outputs before a wanted one names, since outputs count by position."""
-    name = _name_of(node)
+    name = name_of(node)
     while node.output and not node.output[-1]:
         del node.output[-1]
     node.output[:] = [o or f"{name}/unused{i}" for i, o in enumerate(node.output)]
-
-
-def _name_of(node: Any) -> str:
-    return node.name or next((name for name in node.output if name), node.op_type)
 
 
 def _constant(name: str, array: Array, where: str) -> Value:
@@ -341,34 +349,3 @@ def _constant_dtype(key: str) -> Any:
     if key.startswith("value_float"):
         return np.float32
     return np.int64 if key.startswith("value_int") else np.object_
-
-
-def _in_order(graph: Any, where: str) -> list[Any]:
-    """The nodes with every producer before its users; files need not be sorted to run."""
-    for node in graph.node:
-        if not any(node.output):
-            raise RidgelineError(
-                f"node '{node.name}' ({node.op_type}) makes nothing",
-                where=where,
-                fix="The file is damaged: export the model again.",
-            )
-    made = {name for node in graph.node for name in node.output if name}
-    ready = set[str]()
-    ordered: list[Any] = []
-    pending: Iterable[Any] = list(graph.node)
-    while pending:
-        waiting: list[Any] = []
-        for node in pending:
-            if all(n in ready or n not in made for n in node.input):
-                ordered.append(node)
-                ready.update(node.output)
-            else:
-                waiting.append(node)
-        if len(waiting) == len(list(pending)):
-            raise RidgelineError(
-                f"node '{_name_of(waiting[0])}' is part of a cycle",
-                where=where,
-                fix="The file is damaged: export the model again.",
-            )
-        pending = waiting
-    return ordered

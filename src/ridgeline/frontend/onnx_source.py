@@ -12,6 +12,9 @@ from ridgeline.errors import RidgelineError
 from ridgeline.frontend.onnx_types import Array
 from ridgeline.ir import Node, TensorType, Value
 
+# Before the name of an operator that is a primitive's, in a form that only the host has.
+ONNX_DOMAIN = "ai.onnx::"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
@@ -53,6 +56,10 @@ class Source:
         """A node that came from this one; it makes this one's outputs unless told otherwise."""
         name = f"{self.name}/{suffix}" if suffix else self.name
         return Node(op, name, tuple(inputs), outputs or self.outputs, attrs or {}, (self.name,))
+
+    def on_host(self) -> Node:
+        """The operator as ONNX defines it, where a primitive of this name says less."""
+        return self.node(ONNX_DOMAIN + self.op, self.inputs, dict(self.attrs))
 
     def intermediate(self, suffix: str, shape: Sequence[int], like: Value) -> Value:
         """A new value inside of this node, of `like`'s format."""

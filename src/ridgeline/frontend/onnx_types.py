@@ -11,6 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ridgeline.errors import RidgelineError
+from ridgeline.frontend.onnx_bodies import Body
 from ridgeline.ir import TensorType
 from ridgeline.numerics import formats
 from ridgeline.numerics.formats import DType
@@ -37,6 +38,7 @@ _ELEMENT_TYPES: dict[int, DType] = {
     TensorProto.UINT4: formats.UINT4,
     TensorProto.INT4: formats.INT4,
 }
+SUPPORTED_ELEMENTS = frozenset(_ELEMENT_TYPES)
 _BY_NAME = {dtype.name: element for element, dtype in _ELEMENT_TYPES.items()}
 
 
@@ -105,12 +107,8 @@ def _attribute_value(attribute: Any, where: str) -> Any:
             where=where,
             fix="The file is damaged: export the model again.",
         )
-    if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
-        raise RidgelineError(
-            f"attribute '{attribute.name}' holds a graph, and control flow is not read yet",
-            where=where,
-            fix="Export the model without If, Loop and Scan (trace it with fixed sizes).",
-        )
+    if attribute.type == onnx.AttributeProto.GRAPH:
+        return Body(value)
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, onnx.TensorProto):

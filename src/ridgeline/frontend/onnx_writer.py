@@ -13,7 +13,9 @@ from onnx import defs, helper
 
 from ridgeline.errors import RidgelineError
 from ridgeline.files import write_whole
+from ridgeline.frontend.onnx_bodies import CAPTURES, Body, all_names, rename
 from ridgeline.frontend.onnx_infer import GRAPH_OPSET
+from ridgeline.frontend.onnx_source import ONNX_DOMAIN
 from ridgeline.frontend.onnx_types import Array, element_of_dtype, to_tensor
 from ridgeline.ir import Graph, Node, Quant, TensorType, Value
 from ridgeline.numerics.formats import FP32, INT64, DType, dtype_of
@@ -48,6 +50,8 @@ class _Writer:
         self.domains: dict[str, int] = {}
         for value in (*graph.inputs, *graph.outputs):
             self.name(value)
+        for body in (a for n in graph.nodes for a in n.attrs.values() if isinstance(a, Body)):
+            self.taken.update(all_names(body.proto))
 
     def model(self) -> Any:
         for node in self.graph.nodes:
@@ -235,10 +239,14 @@ class _Writer:
         self.emit("Reshape", name, [value, dims], output, attrs)
 
     def _host(self, node: Node) -> None:
-        domain, _, op = node.op.rpartition("::")
+        domain, _, op = node.op.removeprefix(ONNX_DOMAIN).rpartition("::")
+        names = [self.name(v) if v is not None else "" for v in node.inputs]
+        captures: tuple[str, ...] = node.attrs.get(CAPTURES, ())
+        inputs = names[: len(names) - len(captures)]
+        renamed = dict(zip(captures, names[len(inputs) :], strict=True))
         proto = helper.make_node(
             op,
-            [self.name(v) if v is not None else "" for v in node.inputs],
+            inputs,
             [self.name(v) for v in node.outputs],
             name=node.name,
             domain=domain or None,
@@ -248,10 +256,10 @@ class _Writer:
             version = schema.since_version if schema else 1
             self.domains[domain] = max(version, self.domains.get(domain, 1))
         for key, value in node.attrs.items():
+            if key == CAPTURES:
+                continue
             kind = schema.attributes[key].type if schema and key in schema.attributes else None
-            plain = (
-                to_tensor(value, key, dtype_of(value)) if isinstance(value, np.ndarray) else value
-            )
+            plain = _attribute(key, value, renamed)
             proto.attribute.append(helper.make_attribute(key, plain, attr_type=kind))
         self.nodes.append(proto)
 
@@ -285,6 +293,13 @@ _WRITERS: dict[str, Callable[[_Writer, Node, list[str], str], None]] = {
 
 def _plain(attrs: Mapping[str, Any]) -> dict[str, Any]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in attrs.items() if k != "clip"}
+
+
+def _attribute(key: str, value: Any, renamed: Mapping[str, str]) -> Any:
+    """What make_attribute takes; bodies read the captured values under their names here."""
+    if isinstance(value, Body):
+        return rename(value.proto, renamed)
+    return to_tensor(value, key, dtype_of(value)) if isinstance(value, np.ndarray) else value
 
 
 def _is_quantised(value: Value) -> bool:

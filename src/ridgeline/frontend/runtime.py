@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import onnx
 import onnxruntime
 
 from ridgeline.errors import RidgelineError, did_you_mean
+from ridgeline.frontend.session_values import run_session
 
 Array = npt.NDArray[Any]
 
@@ -101,12 +101,12 @@ class OnnxRuntimeExecutor:
         feed = {i.name: _fitting(inputs, i) for i in session.get_inputs()}
         names = [o.name for o in session.get_outputs()]
         try:
-            results = session.run(names, feed)
+            results = run_session(session, feed, names)
         except Exception as error:
             raise RidgelineError(
                 f"ONNX Runtime stopped: {_text(error)}", fix="Check the inputs' shapes and types."
             ) from error
-        return dict(zip(names, map(np.asarray, results), strict=True))
+        return dict(zip(names, results, strict=True))
 
     def _session(self, model: bytes | str) -> Any:
         key = hashlib.sha256(model).digest() if isinstance(model, bytes) else model.encode()
