@@ -30,6 +30,7 @@ from ridgeline.frontend.onnx_source import Source
 from ridgeline.frontend.onnx_types import Array, attributes, dtype_of_element, to_array
 from ridgeline.ir import Graph, Node, Quant, TensorType, Value
 from ridgeline.ir.types import type_of
+from ridgeline.numerics.formats import STRING
 
 _NEVER_FOLDED = frozenset(
     (
@@ -111,6 +112,7 @@ class _Reader:
         for entry in declared:
             dtype = dtype_of_element(entry.element, f"{self.where}, input '{entry.name}'")
             type = self._typed(entry.name, TensorType(bound[entry.name], dtype))
+            self._refuse_text(f"input '{entry.name}'", type)
             self.values[entry.name] = Value(entry.name, type)
         inputs = tuple(self.values[entry.name] for entry in declared)
         for node in ordered:
@@ -125,7 +127,16 @@ class _Reader:
             raise RidgelineError(
                 f"output '{name}' is made by no node", where=self.where, fix="Export again."
             )
+        self._refuse_text(f"output '{name}'", self.values[name].type)
         return self.values[name]
+
+    def _refuse_text(self, what: str, type: TensorType) -> None:
+        if type.dtype is STRING:
+            raise RidgelineError(
+                f"{what} holds text, and only numbers cross into and out of a program",
+                where=self.where,
+                fix="Export the model without its text processing.",
+            )
 
     def _typed(self, name: str, type: TensorType) -> TensorType:
         """The type with the quantisation that Q and DQ nodes give to the value of this name."""

@@ -42,7 +42,9 @@ def _to_value(array: Array) -> Any:
         return onnxruntime.OrtValue.ortvalue_from_numpy(array)
     dtype = dtype_of(array)
     raw = _packed(array) if dtype.bits == _FOUR_BITS else np.ascontiguousarray(array)
-    stored = raw.view(np.uint16 if dtype.bytes == 2 else np.uint8)
+    stored = raw.reshape(array.shape if dtype.bits > _FOUR_BITS else -1).view(
+        np.uint16 if dtype.bytes == 2 else np.uint8
+    )
     element = element_of_dtype(dtype)
     return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(stored, element)
 

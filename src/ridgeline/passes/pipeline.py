@@ -10,6 +10,7 @@ from ridgeline.passes.absorb_qdq import absorb_qdq
 from ridgeline.passes.dead import remove_dead
 from ridgeline.passes.fold import fold
 from ridgeline.passes.fuse import fuse
+from ridgeline.passes.outputs import compute_outputs, constants_last
 
 Pass = Callable[[Graph], Graph]
 Dump = Callable[[str, Graph], None]
@@ -23,6 +24,8 @@ FLOAT_PASSES: tuple[tuple[str, Pass], ...] = (
     ("fold", _fold),
     ("fuse", fuse),
     ("dead", remove_dead),
+    ("constants_last", constants_last),
+    ("outputs", compute_outputs),
 )
 
 # Fusing first brings an activation's Clip into the operator that absorb_qdq then quantises.
@@ -31,6 +34,7 @@ QDQ_PASSES: tuple[tuple[str, Pass], ...] = (
     ("fuse", fuse),
     ("absorb_qdq", absorb_qdq),
     ("dead", remove_dead),
+    ("outputs", compute_outputs),
 )
 
 
