@@ -20,6 +20,7 @@ from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import INSTRUCTIONS, Instruction
 from ridgeline.machine.instructions.word import OPCODE_BITS, WORD_BITS
 from ridgeline.machine.loader import machine_from_dict, machine_to_dict
+from ridgeline.machine.structure import structure_faults
 from ridgeline.numerics.formats import FORMATS, DType
 
 MAGIC = b"RIDGELINE\x00"
@@ -262,11 +263,15 @@ def program_from_bytes(data: bytes, where: str = "program") -> Program:
     if zlib.crc32(body) != checksum:
         raise RidgelineError("is damaged or cut short (checksum differs)", where=where, fix=again)
     try:
-        return _from_body(body)
-    except (KeyError, TypeError, ValueError, IndexError, struct.error) as error:
+        program = _from_body(body)
+        faults = structure_faults(program)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, struct.error) as error:
         raise RidgelineError(
             f"holds what no compiler writes ({error})", where=where, fix=again
         ) from error
+    if faults:
+        raise RidgelineError(f"holds what no compiler writes: {faults[0]}", where=where, fix=again)
+    return program
 
 
 def _from_body(body: bytes) -> Program:
@@ -275,8 +280,10 @@ def _from_body(body: bytes) -> Program:
     blobs: list[bytes] = []
     offset = 4 + length
     for size in meta["blobs"]:
-        blobs.append(body[offset : offset + size])
-        offset += size
+        blobs.append(body[offset : offset + int(size)])
+        offset += int(size)
+    if offset != len(body) or min(meta["blobs"]) < 0:
+        raise ValueError(f"{len(body)} bytes, of which {offset} are accounted for")
     return Program(
         name=meta["name"],
         machine=machine_from_dict(meta["machine"]),
@@ -358,6 +365,8 @@ def _segment_from_dict(d: Mapping[str, Any], blobs: list[bytes]) -> Segment:
 
 
 def _decode_all(blob: bytes, layers: list[int]) -> list[Instruction]:
+    if len(layers) * WORD_BYTES != len(blob):
+        raise ValueError(f"{len(blob)} bytes for {len(layers)} instructions")
     decoded: list[Instruction] = []
     for index, layer in enumerate(layers):
         word = int.from_bytes(blob[index * WORD_BYTES : (index + 1) * WORD_BYTES], "little")

@@ -1,0 +1,67 @@
+"""Whether a program's parts fit each other: memories, tensors, layers, segments.
+
+A file with a right checksum may still be nonsense; this finds out before memories are made of the
+sizes that it names. `check` proves the instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ridgeline.machine.instructions.state import GRANULE_BYTES
+
+if TYPE_CHECKING:
+    from ridgeline.machine.program import HostTensor, Program, Segment
+
+MODES = ("onnxruntime",)
+
+
+def structure_faults(program: Program) -> list[str]:
+    """What does not fit, in words; empty for a program as a compiler writes it."""
+    most = program.machine.device_memory.bytes
+    faults: list[str] = []
+    if program.numeric_mode not in MODES:
+        faults.append(f"its numeric mode '{program.numeric_mode}' is not one of {', '.join(MODES)}")
+    if not program.constants.size <= program.device_bytes <= most:
+        faults.append(
+            f"it uses {program.device_bytes} bytes of device memory, with"
+            f" {program.constants.size} of constants; the machine has {most}"
+        )
+    host = [*program.inputs, *program.outputs]
+    for segment in program.segments:
+        host += _tensors(segment)
+    faults += _tensor_faults(host, program.host_bytes, "host")
+    on_device = [*program.device_inputs, *program.device_outputs]
+    faults += _tensor_faults(on_device, program.device_bytes, "device")
+    # Host memory holds tensors, and room for what device segments exchange with each other.
+    room = sum(t.bytes + GRANULE_BYTES for t in host)
+    if not faults and not 0 <= program.host_bytes <= room:
+        faults.append(f"it uses {program.host_bytes} bytes of host memory for {room} of tensors")
+    return faults + _layer_faults(program)
+
+
+def _tensors(segment: Segment) -> list[HostTensor]:
+    from ridgeline.machine.program import HostSegment
+
+    return [*segment.inputs, *segment.outputs] if isinstance(segment, HostSegment) else []
+
+
+def _tensor_faults(tensors: Iterable[HostTensor], size_bytes: int, space: str) -> list[str]:
+    return [
+        f"tensor '{t.name}' at {t.address} with {t.bytes} bytes lies outside the {size_bytes} bytes"
+        f" of {space} memory"
+        for t in tensors
+        if t.address < 0 or min(t.shape, default=0) < 0 or t.address + t.bytes > size_bytes
+    ]
+
+
+def _layer_faults(program: Program) -> list[str]:
+    from ridgeline.machine.program import HostSegment
+
+    named: set[int] = {i.layer for i in program.instructions}
+    for segment in program.segments:
+        if isinstance(segment, HostSegment):
+            named |= set(segment.layers)
+    wrong = [n for n in named if not -1 <= n < len(program.layers)]
+    return [f"layer {n} is named, of {len(program.layers)}" for n in wrong]
