@@ -66,6 +66,9 @@ TraceFile = Annotated[
 JsonFile = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON.")
 ]
+HtmlFile = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write the report as a web page.")
+]
 ReportFormat = Annotated[
     Literal["text", "markdown", "csv", "json"],
     typer.Option("--format", help="How the report is printed."),
@@ -123,11 +126,13 @@ def run(
     dump_stages: DumpStages = None,
     trace: TraceFile = None,
     json: JsonFile = None,
+    html: HtmlFile = None,
     format: ReportFormat = "text",
     columns: Columns = None,
     pipelined: Pipelined = False,
 ) -> None:
     """The whole way: read, quantise, compile, execute, time and report."""
+    from ridgeline.cli.report_files import ReportFiles
     from ridgeline.cli.run import RunOptions
     from ridgeline.cli.run import run as run_all
     from ridgeline.cli.show import Format, split_columns
@@ -147,8 +152,7 @@ def run(
             recipe=Recipe(activations=activations, observer=observer),
             floating=floating,
             dump_stages=dump_stages,
-            trace=trace,
-            json=json,
+            files=ReportFiles(trace=trace, json=json, html=html),
             format=Format(format),
             columns=tuple(split_columns(columns or ())),
             pipelined=pipelined,
@@ -243,16 +247,19 @@ def simulate(
     program: ProgramFile,
     trace: TraceFile = None,
     json: JsonFile = None,
+    html: HtmlFile = None,
     format: ReportFormat = "text",
     columns: Columns = None,
     pipelined: Pipelined = False,
 ) -> None:
     """Time a program, cycle for cycle, and say what limits each layer."""
     from ridgeline.cli import programs
+    from ridgeline.cli.report_files import ReportFiles
     from ridgeline.cli.show import Format, split_columns
 
     keys = tuple(split_columns(columns or ()))
-    programs.simulate(program, trace, json, Format(format), keys, pipelined)
+    files = ReportFiles(trace=trace, json=json, html=html)
+    programs.simulate(program, files, Format(format), keys, pipelined)
 
 
 @app.command()

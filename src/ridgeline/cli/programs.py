@@ -17,7 +17,7 @@ from ridgeline.cli.model import (
     stage_dump,
 )
 from ridgeline.cli.outputs import check_writable, note, say, write_arrays, write_file
-from ridgeline.cli.run import write_report_files
+from ridgeline.cli.report_files import ReportFiles
 from ridgeline.cli.show import Format, show_report, stage
 from ridgeline.frontend.onnx_writer import onnx_bytes
 from ridgeline.machine import tabulate
@@ -152,26 +152,19 @@ def execute(path: Path, input: Path, output: Path | None, labels: bool) -> None:
 
 def simulate(
     path: Path,
-    trace_path: Path | None,
-    json: Path | None,
+    files: ReportFiles,
     form: Format,
     columns: tuple[str, ...],
     pipelined: bool,
 ) -> None:
     """Time the program and print the report."""
-    check_writable(trace_path, "--trace")
-    check_writable(json, "--json")
+    files.check()
     choose_columns(columns)
     program = load_program(path)
     check(program)
     with stage("simulating"):
         trace = api.simulate(program)
         steady = steady_cycles(program) if pipelined else None
-    if trace_path is not None:
-        from ridgeline.render import perfetto
-
-        write_file(trace_path, perfetto.render(trace))
-        note(f"trace written to {trace_path}: open it at https://ui.perfetto.dev")
     report = tabulate.report(program, trace, steady_cycles=steady)
-    write_report_files(report, json)
+    files.write(report, trace)
     show_report(report, form, columns)

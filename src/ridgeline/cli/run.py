@@ -18,12 +18,14 @@ from ridgeline.cli.model import (
     read_graph,
     stage_dump,
 )
-from ridgeline.cli.outputs import check_writable, note, write_arrays, write_file
+from ridgeline.cli.outputs import check_writable, write_arrays
+from ridgeline.cli.report_files import ReportFiles
 from ridgeline.cli.show import Format, show_report, stage
 from ridgeline.errors import RidgelineError
 from ridgeline.machine import tabulate
 from ridgeline.machine.description import Machine
 from ridgeline.machine.program import Program
+from ridgeline.machine.simulate import Trace
 from ridgeline.machine.steady import steady_cycles
 from ridgeline.quant.recipe import Recipe
 from ridgeline.quant.report import layer_sqnr_db
@@ -47,8 +49,7 @@ class RunOptions:
     recipe: Recipe
     floating: str | None
     dump_stages: Path | None
-    trace: Path | None
-    json: Path | None
+    files: ReportFiles
     format: Format
     columns: tuple[str, ...]
     pipelined: bool = False
@@ -82,19 +83,19 @@ def run(options: RunOptions) -> None:
         executed = _batched_program(options, machine, prepared, data) or program
         outcome = _execute(options, executed, prepared, raw, data)
     with stage("simulating"):
-        report = _report(options, program, prepared, data)
+        trace = api.simulate(program)
+        report = _report(options, program, trace, prepared, data)
     report = replace(report, accuracy=outcome.accuracy)
     if options.output is not None:
         write_arrays(options.output, outcome.outputs)
-    write_report_files(report, options.json)
+    options.files.write(report, trace)
     show_report(report, options.format, options.columns)
 
 
 def _check_options(options: RunOptions) -> None:
     choose_columns(options.columns)
     check_writable(options.output, "--output")
-    check_writable(options.trace, "--trace")
-    check_writable(options.json, "--json")
+    options.files.check()
     for option, given in (("--output", options.output), ("--labels", options.labels)):
         if given and options.input is None:
             raise RidgelineError(
@@ -134,14 +135,8 @@ def _execute(
 
 
 def _report(
-    options: RunOptions, program: Program, prepared: Prepared, data: Arrays | None
+    options: RunOptions, program: Program, trace: Trace, prepared: Prepared, data: Arrays | None
 ) -> Report:
-    trace = api.simulate(program)
-    if options.trace is not None:
-        from ridgeline.render import perfetto
-
-        write_file(options.trace, perfetto.render(trace))
-        note(f"trace written to {options.trace}: open it at https://ui.perfetto.dev")
     sqnr_db = None
     if prepared.floating is not None and data is not None:
         sqnr_db = layer_sqnr_db(prepared.floating, prepared.graph, data)
@@ -149,11 +144,3 @@ def _report(
     return tabulate.report(
         program, trace, steady_cycles=steady, sqnr_db=sqnr_db, notes=prepared.notes
     )
-
-
-def write_report_files(report: Report, path: Path | None) -> None:
-    """--json."""
-    if path is not None:
-        from ridgeline.render import json
-
-        write_file(path, json.render(report))

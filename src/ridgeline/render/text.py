@@ -52,7 +52,7 @@ def title(report: Report) -> str:
     machine = report.machine
     peak = quantity(machine.peak_operations_per_s, "OPS")
     return (
-        f"{_shorten(report.model, 32)} on {machine.name}: {machine.rows}x{machine.cols} INT8 array,"
+        f"{shorten(report.model, 32)} on {machine.name}: {machine.rows}x{machine.cols} INT8 array,"
         f" {quantity(machine.clock_hz, 'Hz')}, {peak} peak"
     )
 
@@ -102,7 +102,7 @@ def _worst(report: Report) -> list[tuple[str, str]]:
         loss, cycles = row.largest_loss()
         why = f"; {percent(cycles / row.cycles, 0)} of it {loss}" if loss else ""
         limit = LIMITS[row.bound]
-        text = f"{_shorten(row.name, 24)}: {percent(share)} of the time, limited by {limit}"
+        text = f"{shorten(row.name, 24)}: {percent(share)} of the time, limited by {limit}"
         found.append(("worst" if not found else "", text + why))
     return found
 
@@ -152,7 +152,7 @@ def _line(cells: Sequence[str], columns: Sequence[Column], wide: Sequence[int]) 
     parts: list[str] = []
     for cell, column, size in zip(cells, columns, wide, strict=True):
         if column.kind == "text":
-            parts.append(_shorten(cell, size).ljust(size))
+            parts.append(shorten(cell, size).ljust(size))
         else:
             parts.append(cell.rjust(size))
     return GAP.join(parts).rstrip()
@@ -166,7 +166,7 @@ def _least_width(report: Report, columns: Sequence[Column]) -> int:
     return sum(wide) + len(GAP) * (len(wide) - 1)
 
 
-def _shorten(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """`text`, its middle replaced by an ellipsis when it is longer than `width`."""
     if len(text) <= width:
         return text

@@ -1,0 +1,99 @@
+"""The layers as a table whose headings sort it, and the machine's figures with their sources."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ridgeline.machine.description import Machine
+from ridgeline.render.html.elements import Markup, element
+from ridgeline.render.machine import figures
+from ridgeline.render.text import shorten
+from ridgeline.results.columns import COLUMNS, Cell, Column
+from ridgeline.results.rows import LayerRow, Report
+
+LONGEST_NAME = 44
+
+
+def columns(report: Report) -> tuple[Column, ...]:
+    """Every column that says something of some layer, but for the ledger, which has its chart."""
+    return tuple(
+        column
+        for column in COLUMNS
+        if not column.key.startswith("ledger_")
+        and any(column.get(row, report) not in (None, "", ()) for row in report.rows)
+    )
+
+
+def layers(report: Report) -> Markup:
+    """A row for each layer, and their sum at the end."""
+    chosen = columns(report)
+    rows = [_row(index, row, report, chosen) for index, row in enumerate(report.rows)]
+    head = element("thead", {}, element("tr", {}, *(_heading(c) for c in chosen)))
+    total = report.total
+    sums = [_cell(column, total, report) for column in chosen]
+    table = element(
+        "table",
+        {"id": "layers"},
+        element(
+            "caption", {}, "Choose a heading to sort by it; choose it again to turn the order."
+        ),
+        head,
+        element("tbody", {}, *rows),
+        element("tfoot", {}, element("tr", {}, *sums)),
+    )
+    region = {"class": "region", "tabindex": 0, "role": "group", "aria-label": "Table of layers"}
+    return element("div", region, table)
+
+
+def _heading(column: Column) -> Markup:
+    unit = element("small", {}, f" {column.unit}") if column.unit else Markup("")
+    button = element("button", {"type": "button", "title": column.doc}, column.heading, unit)
+    kind = "text" if column.kind == "text" else "number"
+    return element("th", {"scope": "col", "aria-sort": "none", "class": kind}, button)
+
+
+def _row(index: int, row: LayerRow, report: Report, chosen: tuple[Column, ...]) -> Markup:
+    cells = [_cell(column, row, report) for column in chosen]
+    return element("tr", {"data-layer": index, "id": f"layer-{index}"}, *cells)
+
+
+def _cell(column: Column, row: LayerRow, report: Report) -> Markup:
+    """Shown as in every table; `data-v` is what the page's script sorts by."""
+    if column.key == "layer":
+        name = {"scope": "row", "data-v": row.name, "title": row.name}
+        return element("th", name, shorten(row.name, LONGEST_NAME))
+    kind = "text" if column.kind == "text" else "number"
+    value = {"data-v": sort_key(column.get(row, report))}
+    return element("td", {"class": kind, **value}, column.text(row, report))
+
+
+def sort_key(cell: Cell) -> str:
+    """What a cell is sorted by: the number itself, a shape's elements; "" sorts last."""
+    if isinstance(cell, tuple):
+        return str(prod(cell)) if cell else ""
+    if isinstance(cell, float):
+        return f"{cell:.9g}"
+    return "" if cell is None else str(cell)
+
+
+def machine_figures(machine: Machine) -> Markup:
+    """Every figure of the machine, its value and where it comes from."""
+    heads = [element("th", {"scope": "col"}, text) for text in ("figure", "value", "source")]
+    rows = [
+        element(
+            "tr",
+            {},
+            element("th", {"scope": "row"}, key),
+            element("td", {}, value),
+            element("td", {}, source),
+        )
+        for key, value, source in figures(machine)
+    ]
+    table = element(
+        "table",
+        {"class": "figures"},
+        element("thead", {}, element("tr", {}, *heads)),
+        element("tbody", {}, *rows),
+    )
+    region = {"class": "region", "tabindex": 0, "role": "group", "aria-label": "Machine figures"}
+    return element("div", region, table)
