@@ -18,7 +18,7 @@ from ridgeline.passes.edit import Uses, origins, rebuild
 Array = npt.NDArray[Any]
 Evaluate = Callable[[Node, int], tuple[Array, ...]]
 
-_PRODUCTS = ("Conv", "MatMul")
+_PRODUCTS = ("Conv", "ConvTranspose", "MatMul")
 
 
 def fold(graph: Graph, evaluate: Evaluate) -> Graph:
@@ -121,7 +121,7 @@ def _scaled_product(node: Node, uses: Uses) -> Node | None:
 
 def _scale_and_shift(node: Node, product: Node) -> tuple[Array, Array] | None:
     """Float64 scale and shift of each channel of the product's output, or None."""
-    axis = 1 if product.op == "Conv" else len(product.output.type.shape) - 1
+    axis = len(product.output.type.shape) - 1 if product.op == "MatMul" else 1
     shape = product.output.type.shape
     channels = shape[axis]
     if node.op == "BatchNormalization":
@@ -165,8 +165,7 @@ def _merge_scale(graph: Graph, product: Node, node: Node) -> Graph:
     scale, shift = found
     weights, bias = product.input(1), product.optional(2)
     assert weights.data is not None
-    shape = (-1, *([1] * (weights.data.ndim - 1))) if product.op == "Conv" else (-1,)
-    folded = (weights.data * scale.reshape(shape)).astype(np.float32)
+    folded = _scaled(product, weights.data, scale)
     old = np.zeros(scale.size) if bias is None or bias.data is None else bias.data
     inputs: tuple[Value | None, ...] = (
         product.input(0),
@@ -182,6 +181,19 @@ def _merge_scale(graph: Graph, product: Node, node: Node) -> Graph:
         product.op, product.name, inputs, node.outputs, product.attrs, origins(product, node)
     )
     return rebuild(graph, [merged if n is product else n for n in graph.nodes if n is not node])
+
+
+def _scaled(product: Node, weights: Array, scale: Array) -> Array:
+    """The weights with each output channel scaled; a ConvTranspose has them [C, O/group, ...]."""
+    if product.op == "MatMul":
+        return (weights * scale).astype(np.float32)
+    kernel = weights.shape[2:]
+    if product.op == "Conv":
+        return (weights * scale.reshape(-1, *([1] * (1 + len(kernel))))).astype(np.float32)
+    group = int(product.attrs.get("group", 1))
+    split = weights.reshape(group, -1, weights.shape[1], *kernel)
+    scaled = split * scale.reshape(group, 1, -1, *([1] * len(kernel)))
+    return scaled.astype(np.float32).reshape(weights.shape)
 
 
 def expand_batch_normalizations(graph: Graph) -> Graph:

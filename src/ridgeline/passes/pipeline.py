@@ -11,6 +11,7 @@ from ridgeline.passes.dead import remove_dead
 from ridgeline.passes.fold import fold
 from ridgeline.passes.fuse import fuse
 from ridgeline.passes.outputs import compute_outputs, constants_last
+from ridgeline.passes.transposed import lower_transposed
 
 Pass = Callable[[Graph], Graph]
 Dump = Callable[[str, Graph], None]
@@ -22,6 +23,7 @@ def _fold(graph: Graph) -> Graph:
 
 FLOAT_PASSES: tuple[tuple[str, Pass], ...] = (
     ("fold", _fold),
+    ("lower_transposed", lower_transposed),
     ("fuse", fuse),
     ("dead", remove_dead),
     ("constants_last", constants_last),

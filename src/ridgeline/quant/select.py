@@ -58,6 +58,8 @@ def _is_able(node: Node) -> bool:
         return False
     if any(v.type.dtype is not FP32 for v in (*values, *node.outputs)):
         return False
+    if any(not v.type.shape for v in activations(node)):
+        return False  # a scalar has no channels to lie along
     bias = node.optional(2) if node.op in PRODUCTS else None
     if bias is not None and not bias.is_constant:
         return False
