@@ -101,6 +101,28 @@ CASES: list[tuple[str, str, dict[str, Any], list[str]]] = [
     ("div", "(float[3, 4] x) => (float[] y) { y = Div(x, c) }", {"c": _array(4) + 3}, ["Mul"]),
     ("sub computed", "(float[3] x, float[3] v) => (float[] y) { y = Sub(x, v) }", {}, ["Sub"]),
     (
+        "sub from a constant",
+        "(float[3, 4] x) => (float[] y) { y = Sub(c, x) }",
+        {"c": _array(4)},
+        ["Mul", "Add"],
+    ),
+    (
+        "sum",
+        "(float[3, 4] x, float[4] v) => (float[] y) { y = Sum(x, v, c) }",
+        {"c": _array(3, 1)},
+        ["Add", "Add"],
+    ),
+    ("sum of one", "(float[3] x) => (float[] y) { y = Sum(x) }", {}, ["Identity"]),
+    (
+        "mean",
+        "(float[3, 4] x, float[4] v) => (float[] y) { y = Mean(x, v, x) }",
+        {},
+        ["Add", "Add", "Mul"],
+    ),
+    ("max", "(float[3] x) => (float[] y) { y = Max(x, c) }", {"c": _array(1)}, ["Clip"]),
+    ("min", "(float[3] x) => (float[] y) { y = Min(c, x) }", {"c": _array(1)}, ["Clip"]),
+    ("max computed", "(float[3] x, float[3] v) => (float[] y) { y = Max(x, v) }", {}, ["Max"]),
+    (
         "clip",
         "(float[3] x) => (float[] y) <float l = {-0.5}, float h = {0.5}> { y = Clip(x, l, h) }",
         {},

@@ -10,6 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ridgeline.frontend.onnx_arithmetic import (
+    read_bound,
+    read_division,
+    read_mean,
+    read_subtraction,
+    read_sum,
+)
 from ridgeline.frontend.onnx_source import Source
 from ridgeline.frontend.onnx_windows import read_window, with_ceil_mode
 from ridgeline.ir import Node, Value
@@ -115,25 +122,6 @@ def _reshape(source: Source) -> Nodes:
             "If the batch was changed, the model fixes it inside: use the exported batch.",
         )
     return (_reshape_to_output(source, value),)
-
-
-def _add_constant_negated(source: Source) -> Nodes:
-    """x - constant is x + (-constant), bit for bit; any other Sub runs on the host."""
-    constant = source.constant(1)
-    if constant is None or constant.dtype.kind != "f":
-        return (source.node("Sub", source.inputs),)
-    return (source.node("Add", (source.input(0), source.new_constant("negated", -constant))),)
-
-
-def _multiply_by_reciprocal(source: Source) -> Nodes:
-    """x / constant is x * (1 / constant), within one rounding; any other Div runs on the host."""
-    constant = source.constant(1)
-    if constant is None or constant.dtype != np.float32 or not np.all(constant):
-        return (source.node("Div", source.inputs),)
-    reciprocal = (1.0 / constant.astype(np.float64)).astype(np.float32)
-    if not np.all(np.isfinite(reciprocal)):
-        return (source.node("Div", source.inputs),)
-    return (source.node("Mul", (source.input(0), source.new_constant("reciprocal", reciprocal))),)
 
 
 def _relu(source: Source) -> Nodes:
@@ -286,7 +274,7 @@ TABLE: dict[str, Callable[[Source], Nodes]] = {
     "Concat": _concat,
     "Conv": _conv,
     "DequantizeLinear": _quantisation,
-    "Div": _multiply_by_reciprocal,
+    "Div": read_division,
     "Dropout": _dropout,
     "Flatten": _reshape,
     "Gemm": _gemm,
@@ -295,6 +283,9 @@ TABLE: dict[str, Callable[[Source], Nodes]] = {
     "Identity": _identity,
     "MatMul": _matmul,
     "MaxPool": _max_pool,
+    "Max": read_bound,
+    "Mean": read_mean,
+    "Min": read_bound,
     "Mul": _same,
     "QuantizeLinear": _quantisation,
     "ReduceMean": _reduce_mean,
@@ -302,7 +293,8 @@ TABLE: dict[str, Callable[[Source], Nodes]] = {
     "Reshape": _reshape,
     "Softmax": _softmax,
     "Squeeze": _reshape,
-    "Sub": _add_constant_negated,
+    "Sub": read_subtraction,
+    "Sum": read_sum,
     "Transpose": _transpose,
     "Unsqueeze": _reshape,
 }
