@@ -274,3 +274,30 @@ def machines(
     from ridgeline.cli.machines import show_machines
 
     show_machines(name, tuple(settings or ()), json)
+
+
+@app.command()
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="A.json", help="Report made by --json.")],
+    after: Annotated[Path, typer.Argument(metavar="B.json", help="Report to compare with it.")],
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-if",
+            metavar="CONDITION",
+            help="Exit with 1 if this holds: cycles>+2%, accuracy<-0.01, cycles>100000.",
+        ),
+    ] = None,
+) -> None:
+    """Say what changed from one report to another."""
+    from ridgeline.cli import diff as command
+
+    raise typer.Exit(command.diff(before, after, tuple(fail_if or ())))
+
+
+@app.command()
+def doctor() -> None:
+    """Say what is installed, and whether results here compare bit for bit."""
+    from ridgeline.cli import doctor as command
+
+    raise typer.Exit(command.doctor())
