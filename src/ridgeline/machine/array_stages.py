@@ -9,6 +9,8 @@ from ridgeline.machine.description import Machine
 from ridgeline.machine.event import NEVER, Event
 from ridgeline.machine.instructions import Instruction, MatMul, Unit
 
+UNITS = tuple(Unit)
+
 
 class Run(Protocol):
     """What the array needs of the simulation that it is part of."""
@@ -94,7 +96,7 @@ class ArrayStages:
     def _stream_time(self, run: Run, instruction: MatMul) -> tuple[int, int, str]:
         """(start, ready, obstacle) of the current pass's stream."""
         assert self.shifting is not None
-        when, what = run.waits_done(instruction, tuple(Unit))
+        when, what = run.waits_done(instruction, UNITS)
         if self.free >= when:
             when, what = self.free, "unit"
         if self.shifting + 1 > when:

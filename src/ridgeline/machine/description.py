@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from math import lcm
 from typing import Literal
 
@@ -34,6 +35,12 @@ MAX_LINES = 1 << 20
 MAX_BANKS = 16
 MAX_ARRAY_SIDE = 512
 MAX_ACCUMULATOR_ENTRIES = 1 << 16
+
+
+@cache
+def _burst_cycles(bytes_per_s: float, clock_hz: float, burst_bytes: int) -> Fraction:
+    per_cycle = Fraction(bytes_per_s) / Fraction(clock_hz)
+    return (burst_bytes / per_cycle).limit_denominator(1000)
 
 
 def _require(condition: bool, key: str, what: str, fix: str = "") -> None:
@@ -262,8 +269,8 @@ class Machine:
     @property
     def burst_cycles(self) -> Fraction:
         """Cycles that the device-memory port is busy for one burst."""
-        per_cycle = Fraction(self.device_memory.bytes_per_s) / Fraction(self.clock_hz)
-        return (self.device_memory.burst_bytes / per_cycle).limit_denominator(1000)
+        memory = self.device_memory
+        return _burst_cycles(memory.bytes_per_s, self.clock_hz, memory.burst_bytes)
 
     @property
     def link_bytes_per_cycle(self) -> Fraction:

@@ -70,6 +70,7 @@ class OrderTracker:
         rule = DATAFLOW_RULES[machine.array.dataflow]
         self.weights_at_shift = rule.shift_gated_by_weights
         self.activations_at_shift = rule.shift_gated_by_activations
+        self.shift_gates = [u for u in Unit if self._gates_shift(u)]
 
     def clocks(self, instruction: Instruction) -> tuple[Clock, Clock]:
         """(at start, at shift): counts known drained, given the instruction's waits."""
@@ -81,8 +82,7 @@ class OrderTracker:
         start = self._with_waits(before, waits, range(UNITS))
         if unit is not Unit.ARRAY:
             return start, start
-        gates = [u for u in Unit if self._gates_shift(u)]
-        return start, self._with_waits(before, waits, gates)
+        return start, self._with_waits(before, waits, self.shift_gates)
 
     def _gates_shift(self, unit: Unit) -> bool:
         if unit is Unit.WEIGHTS:

@@ -22,6 +22,8 @@ from ridgeline.machine.program import DeviceSegment, HostSegment, Program
 PRIORITY = (Unit.ARRAY, Unit.VECTOR, Unit.LINK, Unit.LOAD, Unit.STORE, Unit.WEIGHTS)
 """Who goes first when several units could start in one cycle (the port: after order of request)."""
 
+UNITS = tuple(Unit)
+
 _PLACE = {unit: place for place, unit in enumerate(PRIORITY)}
 
 
@@ -96,6 +98,7 @@ class Run:
     def __init__(self, instructions: tuple[Instruction, ...], machine: Machine) -> None:
         self.instructions = instructions
         self.machine = machine
+        self.timings = [one.timing(machine) for one in instructions]
         count = len(instructions)
         self.events: list[Event | None] = [None] * count
         self.drained: list[list[int]] = [[] for _ in Unit]
@@ -207,7 +210,7 @@ class Run:
 
     def _ready(self, unit: Unit, index: int) -> tuple[int, str]:
         """When its unit is free, it is in the queue and its waits are satisfied; and the reason."""
-        when, what = self.waits_done(self.instructions[index], tuple(Unit))
+        when, what = self.waits_done(self.instructions[index], UNITS)
         if self.unit_free[unit] >= when:
             when, what = self.unit_free[unit], "unit"
         if self.dispatch_at[index] + 1 > when:
@@ -227,14 +230,14 @@ class Run:
         if unit is Unit.VECTOR:
             return (when, _PLACE[unit], 0)
         # All that may use the port rank alike, then by time of request, then by unit.
-        if instruction.timing(self.machine).port_cycles:
+        if self.timings[index].port_cycles:
             when = max(when, self.port_free)
         return (when, _PLACE[Unit.LINK], ready * len(Unit) + _PLACE[unit])
 
     def _start(self, unit: Unit, start: int) -> None:
         index = self.queued[unit][self.position[unit]]
         instruction = self.instructions[index]
-        timing = instruction.timing(self.machine)
+        timing = self.timings[index]
         ready, why = self._ready(unit, index)
         if start > ready:
             banks = self.banks_free(unit, instruction.read_banks, instruction.write_banks)

@@ -107,12 +107,14 @@ class WindowFields(Instruction):
         y = self.y_origin + np.arange(self.count_1) * self.y_step
         ok_x, ok_y = (x >= 0) & (x < self.x_limit), (y >= 0) & (y < self.y_limit)
         plane = (ok_y[:, None] & ok_x[None, :]).reshape(-1)
-        return np.tile(plane, self.count_2)
+        return np.tile(plane, self.count_2) if self.count_2 > 1 else plane
 
     def lines_read(self) -> Places:
         """Every line that is really read, planes included."""
         first = self.lines()[self.inside()]
-        return np.concatenate([first + p for p in range(planes(self.format))])
+        if self.format != INT16:
+            return first
+        return np.concatenate([first, first + 1])
 
 
 @dataclass(frozen=True, slots=True)
