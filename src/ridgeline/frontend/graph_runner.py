@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend.onnx_types import Array
@@ -20,16 +21,21 @@ class GraphRunner:
     def __init__(self, graph: Graph, values: Sequence[Value] | None = None) -> None:
         wanted = tuple(graph.outputs if values is None else values)
         exposed = replace(graph, outputs=wanted)
+        self._graph = graph
+        self._session: Any = None
+        if not wanted:
+            return
         try:
             self._session = create_session(onnx_bytes(exposed))
         except RidgelineError:
             raise
         except Exception as error:
             raise _refusal(graph, error, "Check the model with onnx.checker.") from error
-        self._graph = graph
 
     def run(self, inputs: Mapping[str, Array]) -> list[Array]:
         """The values, in ONNX Runtime's arithmetic. `inputs` are arrays by graph input name."""
+        if self._session is None:
+            return []
         feed = {i.name: inputs[i.name] for i in self._session.get_inputs()}
         names = [o.name for o in self._session.get_outputs()]
         try:

@@ -272,6 +272,35 @@ def _has_changed(node: Any, opset: int) -> bool:
     return schema.since_version != newest.since_version or newest.deprecated
 
 
+def written_opset(nodes: Sequence[Any], opset: int) -> int:
+    """The opset to write a graph in whose file has `opset`.
+
+    GRAPH_OPSET where later versions of its operators only take more types: ONNX Runtime may lack
+    kernels for the newest versions, under which such an operator is registered anew.
+    """
+    inside = [n for node in nodes for n in (node, *inner_nodes(node))]
+    if opset <= GRAPH_OPSET or all(_has_same_form(n, opset) for n in inside):
+        return GRAPH_OPSET
+    return opset
+
+
+def _has_same_form(node: Any, opset: int) -> bool:
+    """Whether GRAPH_OPSET has the operator with the same inputs, outputs and attributes."""
+    if node.domain not in ("", "ai.onnx"):
+        return True
+    try:
+        newer, older = (defs.get_schema(node.op_type, v, "") for v in (opset, GRAPH_OPSET))
+    except defs.SchemaError:
+        return False
+    return _form(newer) == _form(older)
+
+
+def _form(schema: Any) -> tuple[Any, ...]:
+    attributes = [(k, str(a.type), str(a.default_value)) for k, a in schema.attributes.items()]
+    names = [[p.name for p in parameters] for parameters in (schema.inputs, schema.outputs)]
+    return (names, sorted(attributes))
+
+
 def in_graph_opset(
     node: Any, inputs: Mapping[str, Value], outputs: Sequence[TensorType], opset: int, where: str
 ) -> Any:

@@ -21,6 +21,7 @@ from ridgeline.frontend.onnx_infer import (
     in_graph_opset,
     needs_newer_opset,
     output_types,
+    written_opset,
 )
 from ridgeline.frontend.onnx_ops import TABLE
 from ridgeline.frontend.onnx_order import in_order, name_of
@@ -120,7 +121,8 @@ class _Reader:
                 self._read_node(node, self.opsets)
         outputs = tuple(self._output(o.name) for o in self.graph.output)
         name = self.graph.name or "model"
-        return Graph(name, inputs, outputs, tuple(self.nodes), max(self.opset, GRAPH_OPSET)).check()
+        opset = written_opset(ordered, self.opset)
+        return Graph(name, inputs, outputs, tuple(self.nodes), opset).check()
 
     def _output(self, name: str) -> Value:
         if name not in self.values:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Graph, Node, Quant, TensorType, Value
 from ridgeline.passes.pipeline import FLOAT_PASSES, is_quantised, run_passes
+from ridgeline.passes.precision import in_float32
 from ridgeline.quant.calibrate import calibrate
 from ridgeline.quant.parameters import activation_quant, quantize_constant, quantize_layer
 from ridgeline.quant.recipe import Recipe
@@ -23,7 +24,8 @@ QUANTIZED_SUFFIX = "_quantized"
 def quantize(graph: Graph, samples: Mapping[str, Array], recipe: Recipe | None = None) -> Graph:
     """Quantise a float graph as `recipe` (by default `Recipe()`) says.
 
-    `samples` holds, by input name, arrays of [samples, ...]. The graph is folded and fused first.
+    `samples` holds, by input name, arrays of [samples, ...]. The graph is folded and fused first,
+    and brought to float32 inside if it is float16, bfloat16 or float64.
     Inputs and outputs stay float: QuantizeLinear and DequantizeLinear stand at the borders, and
     around operators that stay float. Raises RidgelineError for samples that do not fit, and for a
     graph that is quantised already.
@@ -35,7 +37,7 @@ def quantize(graph: Graph, samples: Mapping[str, Array], recipe: Recipe | None =
             where=f"graph '{graph.name}'",
             fix="Run it as it is, or quantise the float model.",
         )
-    fused = run_passes(graph, FLOAT_PASSES)
+    fused = run_passes(in_float32(graph), FLOAT_PASSES)
     nodes = select_nodes(fused, chosen_recipe.keep_float)
     ranges = calibrate(fused, samples, _observed(nodes), chosen_recipe)
     return _Quantizer(fused, nodes, Sharing(nodes, ranges), chosen_recipe).graph()
