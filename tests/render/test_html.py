@@ -183,6 +183,13 @@ def test_spans_cover_the_work_and_are_few(shipped: Any) -> None:
     assert set(timeline.LANES) == set(Unit)
 
 
+def test_what_limits_a_layer_comes_first_in_the_table() -> None:
+    keys = [column.key for column in table.columns(REPORT)]
+    assert keys[:4] == ["layer", "op", "placed", "cycles"]
+    assert not [key for key in keys if key.startswith("ledger_")]
+    assert "intensity" in keys
+
+
 def test_cells_sort_by_their_values() -> None:
     assert table.sort_key(1234567.5) == "1234567.5"
     assert table.sort_key((2, 3, 4)) == "24"

@@ -27,7 +27,7 @@
     const unit = item.parentNode.getAttribute("aria-label").split(",")[0];
     const part = busy < end - begin ? ", busy " + ((100 * busy) / (end - begin)).toFixed(0) + " % of them" : "";
     return `${unit}: ${names[item.dataset.layer] || "no layer"}, cycles ${number(begin)} to ` +
-      `${number(end)}${part}, ${number(count)} instruction${count === 1 ? "" : "s"}`;
+      `${number(end)}${part}` + (count ? `, ${number(count)} instruction${count === 1 ? "" : "s"}` : "");
   };
   const focus = (chart, item) => {
     for (const other of all('[tabindex="0"]', chart)) if (other !== item) other.setAttribute("tabindex", -1);

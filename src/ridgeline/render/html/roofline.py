@@ -163,8 +163,15 @@ def _roof(roof: Roof, axes: _Axes, array: Roof) -> Markup:
         if start >= corner:
             return Markup("")
         ends = ((start, start * roof.slope_bytes_per_s), (corner, corner * roof.slope_bytes_per_s))
-        low = start * (corner / start) ** 0.2
-        at = {"x": f"{axes.x(low) + 2:.2f}%", "y": axes.y(low * roof.slope_bytes_per_s) + 12}
+        # Above the steeper one and below the other, so that close slopes keep their names apart.
+        above = roof.key == "memory"
+        place = start * (corner / start) ** (0.45 if above else 0.2)
+        side, lift = (-1.5, -4) if above else (2, 12)
+        at = {
+            "x": f"{axes.x(place) + side:.2f}%",
+            "y": axes.y(place * roof.slope_bytes_per_s) + lift,
+            "text-anchor": "end" if above else "start",
+        }
     (x1, y1), (x2, y2) = ends
     line = element(
         "line",
@@ -197,9 +204,10 @@ def _dot(dot: Dot, axes: _Axes) -> Markup:
 
 def _say(dot: Dot) -> str:
     kind = "operations" if dot.row.macs else "vector operations"
+    rate = quantity(dot.per_s, "OPS") + ("" if dot.row.macs else " of vector work")
     return (
-        f"{dot.row.name}: {quantity(dot.per_s, kind + '/s')}, {dot.intensity:.3g} {kind} for each"
-        f" byte, {percent(dot.share)} of the time, limited by {LIMITS[dot.row.bound]}"
+        f"{dot.row.name}: {rate}, {dot.intensity:.3g} {kind} for each byte,"
+        f" {percent(dot.share)} of the time, limited by {LIMITS[dot.row.bound]}"
     )
 
 

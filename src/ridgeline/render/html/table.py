@@ -5,23 +5,28 @@ from __future__ import annotations
 from math import prod
 
 from ridgeline.machine.description import Machine
-from ridgeline.render.html.elements import Markup, element
+from ridgeline.render.html.elements import Markup, element, join
 from ridgeline.render.machine import figures
 from ridgeline.render.text import shorten
 from ridgeline.results.columns import COLUMNS, Cell, Column
 from ridgeline.results.rows import LayerRow, Report
 
 LONGEST_NAME = 44
+FIRST = ("layer", "op", "placed", "cycles", "time", "utilisation", "bound", "loss", "shape")
 
 
 def columns(report: Report) -> tuple[Column, ...]:
-    """Every column that says something of some layer, but for the ledger, which has its chart."""
-    return tuple(
+    """Every column that says something of some layer, what limits it first.
+
+    The ledger is left out: it has its chart.
+    """
+    found = [
         column
         for column in COLUMNS
         if not column.key.startswith("ledger_")
         and any(column.get(row, report) not in (None, "", ()) for row in report.rows)
-    )
+    ]
+    return tuple(sorted(found, key=lambda c: FIRST.index(c.key) if c.key in FIRST else len(FIRST)))
 
 
 def layers(report: Report) -> Markup:
@@ -42,7 +47,10 @@ def layers(report: Report) -> Markup:
         element("tfoot", {}, element("tr", {}, *sums)),
     )
     region = {"class": "region", "tabindex": 0, "role": "group", "aria-label": "Table of layers"}
-    return element("div", region, table)
+    hint = "Choose a heading to sort by it; choose it again to turn the order."
+    return join(
+        [element("p", {"class": "hint", "id": "sorting"}, hint), element("div", region, table)]
+    )
 
 
 def _heading(column: Column) -> Markup:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ridgeline.machine.instructions import Unit
 from ridgeline.machine.program import HostSegment
@@ -24,7 +25,10 @@ HOST = "host"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Cycles [begin, end) in which a unit was busy for `busy_cycles`, mostly for `layer`."""
+    """Cycles [begin, end) in which a unit was busy for `busy_cycles`, mostly for `layer`.
+
+    The host has no instructions.
+    """
 
     begin: int
     end: int
@@ -56,10 +60,14 @@ def _of_unit(trace: Trace, unit: Unit) -> Iterator[Span]:
 
 
 def _of_host(trace: Trace) -> Iterator[Span]:
+    """The layers of a segment one after the other, with equal parts of its time as in the table."""
     for segment, timed in zip(trace.program.segments, trace.segments, strict=True):
-        if isinstance(segment, HostSegment) and timed.cycles:
-            layer = segment.layers[0] if segment.layers else -1
-            yield Span(timed.begin, timed.begin + timed.cycles, layer, timed.cycles, 1)
+        if isinstance(segment, HostSegment):
+            layers = segment.layers or (-1,)
+            ends = [timed.begin + timed.cycles * n // len(layers) for n in range(len(layers) + 1)]
+            for layer, (begin, end) in zip(layers, pairwise(ends), strict=True):
+                if end > begin:
+                    yield Span(begin, end, layer, end - begin, 0)
 
 
 def _merge(spans: Sequence[Span], gap: int) -> list[Span]:
