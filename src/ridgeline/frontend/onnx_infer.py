@@ -272,27 +272,45 @@ def _has_changed(node: Any, opset: int) -> bool:
     return schema.since_version != newest.since_version or newest.deprecated
 
 
-def written_opset(nodes: Sequence[Any], opset: int) -> int:
+def written_opset(nodes: Sequence[Any], values: Mapping[str, Value], opset: int) -> int:
     """The opset to write a graph in whose file has `opset`.
 
-    GRAPH_OPSET where later versions of its operators only take more types: ONNX Runtime may lack
-    kernels for the newest versions, under which such an operator is registered anew.
+    GRAPH_OPSET where later versions of its operators only take more types than these values have:
+    ONNX Runtime may lack kernels for the newest versions.
     """
-    inside = [n for node in nodes for n in (node, *inner_nodes(node))]
-    if opset <= GRAPH_OPSET or all(_has_same_form(n, opset) for n in inside):
+    if opset <= GRAPH_OPSET or all(_has_same_form(n, values, opset) for n in nodes):
         return GRAPH_OPSET
     return opset
 
 
-def _has_same_form(node: Any, opset: int) -> bool:
-    """Whether GRAPH_OPSET has the operator with the same inputs, outputs and attributes."""
+def _has_same_form(node: Any, values: Mapping[str, Value], opset: int) -> bool:
+    """Whether GRAPH_OPSET has the operator with these inputs, outputs and attributes."""
     if node.domain not in ("", "ai.onnx"):
         return True
+    if any(bodies(node)):
+        return False
     try:
         newer, older = (defs.get_schema(node.op_type, v, "") for v in (opset, GRAPH_OPSET))
     except defs.SchemaError:
         return False
-    return _form(newer) == _form(older)
+    if newer.since_version == older.since_version:
+        return True
+    taken = ((node.input, older.inputs), (node.output, older.outputs))
+    return _form(newer) == _form(older) and all(
+        not name or name not in values or _type_text(values[name]) in formal.types
+        for names, formals in taken
+        for name, formal in zip(names, _repeated(formals, len(names)), strict=False)
+    )
+
+
+def _repeated(formals: Sequence[Any], count: int) -> list[Any]:
+    """As many formal parameters as there are names: a variadic one stands for all the rest."""
+    return [formals[min(i, len(formals) - 1)] for i in range(count)]
+
+
+def _type_text(value: Value) -> str:
+    element = element_of_dtype(value.type.dtype)
+    return f"tensor({onnx.TensorProto.DataType.Name(element).lower()})"
 
 
 def _form(schema: Any) -> tuple[Any, ...]:

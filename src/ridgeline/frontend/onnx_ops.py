@@ -17,8 +17,9 @@ from ridgeline.frontend.onnx_arithmetic import (
     read_subtraction,
     read_sum,
 )
+from ridgeline.frontend.onnx_qlinear import read_qlinear_conv, read_qlinear_matmul
 from ridgeline.frontend.onnx_source import Source
-from ridgeline.frontend.onnx_windows import read_window, with_ceil_mode
+from ridgeline.frontend.onnx_windows import convolution_attributes, read_window, with_ceil_mode
 from ridgeline.ir import Node, Value
 
 Nodes = tuple[Node, ...]
@@ -31,14 +32,7 @@ def _same(source: Source) -> Nodes:
 
 def _conv(source: Source) -> Nodes:
     weights = source.input(1)
-    window = read_window(source, weights.type.shape[2:])
-    attrs = {
-        "kernel_shape": window.kernel_shape,
-        "strides": window.strides,
-        "dilations": window.dilations,
-        "pads": window.pads,
-        "group": int(source.attrs.get("group", 1)),
-    }
+    attrs = convolution_attributes(source, weights)
     bias = source.optional(2)
     inputs = (source.input(0), weights) + ((bias,) if bias is not None else ())
     return (source.node("Conv", inputs, attrs),)
@@ -287,6 +281,8 @@ TABLE: dict[str, Callable[[Source], Nodes]] = {
     "Mean": read_mean,
     "Min": read_bound,
     "Mul": _same,
+    "QLinearConv": read_qlinear_conv,
+    "QLinearMatMul": read_qlinear_matmul,
     "QuantizeLinear": _quantisation,
     "ReduceMean": _reduce_mean,
     "Relu": _relu,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ridgeline.errors import RidgelineError
+from ridgeline.frontend.onnx_qlinear import activation_quants
 from ridgeline.frontend.onnx_types import Array, attributes
 from ridgeline.ir import Quant
 
@@ -71,6 +72,11 @@ def collect_quants(
     made: dict[str, Quant] = {}
     read: dict[str, Quant] = {}
     for node in nodes:
+        for name, quant, is_output in activation_quants(node, constants):
+            if is_output:
+                made[name] = quant
+            else:
+                read.setdefault(name, quant)
         if node.op_type not in ("QuantizeLinear", "DequantizeLinear") or node.domain:
             continue
         if len(node.input) < 2 or any(n and n not in constants for n in node.input[1:]):

@@ -121,7 +121,7 @@ class _Reader:
                 self._read_node(node, self.opsets)
         outputs = tuple(self._output(o.name) for o in self.graph.output)
         name = self.graph.name or "model"
-        opset = written_opset(ordered, self.opset)
+        opset = written_opset(ordered, self.values, self.opset)
         return Graph(name, inputs, outputs, tuple(self.nodes), opset).check()
 
     def _output(self, name: str) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ridgeline.frontend.onnx_source import Source
+from ridgeline.ir import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,18 @@ def read_window(source: Source, kernel_shape: tuple[int, ...]) -> Window:
         return window
     spatial = source.input(0).type.shape[2:]
     return Window(kernel_shape, strides, dilations, _auto_pads(window, spatial, mode))
+
+
+def convolution_attributes(source: Source, weights: Value) -> dict[str, object]:
+    """The attributes of a Conv primitive from those of an ONNX convolution."""
+    window = read_window(source, weights.type.shape[2:])
+    return {
+        "kernel_shape": window.kernel_shape,
+        "strides": window.strides,
+        "dilations": window.dilations,
+        "pads": window.pads,
+        "group": int(source.attrs.get("group", 1)),
+    }
 
 
 def _auto_pads(window: Window, spatial: tuple[int, ...], mode: str) -> tuple[int, ...]:
