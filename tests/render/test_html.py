@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -17,13 +18,16 @@ import numpy as np
 import pytest
 
 from page_cases import EVIL, WORSE, evil_page
-from report_cases import REPORT
+from report_cases import REPORT, ROWS
 from ridgeline import api
 from ridgeline.machine.instructions import Unit
-from ridgeline.render.html import bars, roofline, table, timeline
+from ridgeline.machine.program import Program
+from ridgeline.machine.simulate import Trace
+from ridgeline.render.html import bars, page, roofline, table, timeline
 from ridgeline.render.html.elements import element, safe
 from ridgeline.results.columns import LEDGER_ENTRIES
 
+TINY = api.load_machine("tiny-8")
 STYLE = (files("ridgeline.render.html") / "page.css").read_text(encoding="utf-8")
 
 
@@ -103,6 +107,20 @@ def test_ids_are_unique_and_links_lead_somewhere(outline: _Outline) -> None:
 def test_it_is_small_and_always_the_same(text: str, shipped: Any) -> None:
     assert len(text.encode()) < 150_000
     assert evil_page(shipped) == text
+
+
+def test_a_page_of_200_layers_and_every_span_stays_below_500_kilobytes(text: str) -> None:
+    many = replace(REPORT, rows=ROWS[:2] * 100)
+    rects = re.findall(r"<rect [^>]*data-span[^>]*></rect>", text)
+    longest = max(map(len, rects)) + 20  # the cycles of a long run have more digits
+    own = len(page.render(replace(REPORT, rows=()), _empty_trace()))
+    parts = len(table.layers(many)) + len(bars.chart(many)) + len(roofline.chart(many, TINY))
+    assert own + parts + timeline.MOST_SPANS * longest < 500_000
+
+
+def _empty_trace() -> Trace:
+    program = Program("none", TINY, (), (), np.zeros(0, np.uint8), 0, 0, (), ())
+    return Trace(program, ())
 
 
 def test_it_says_what_the_text_form_says(text: str) -> None:

@@ -53,7 +53,10 @@ def _column(page: Any, heading: str) -> tuple[int, Any]:
 
 
 def _values(page: Any, place: int) -> list[str]:
-    script = "(rows, place) => rows.map(row => row.cells[place].dataset.v)"
+    script = (
+        "(rows, place) => rows.map(row => row.cells[place])"
+        ".map(cell => cell.dataset.v ?? cell.innerText.replaceAll(',', ''))"
+    )
     return page.locator("#layers tbody tr").evaluate_all(script, place)
 
 

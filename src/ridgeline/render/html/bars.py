@@ -71,7 +71,6 @@ def _switch() -> Markup:
 
 def _row(index: int, row: LayerRow, report: Report, length: float) -> Markup:
     share = percent(row.cycles / report.cycles) if report.cycles else "0 %"
-    said = f"{row.name}: {row.cycles:,.0f} cycles, {share} of the run: {_entries(row)}"
     bar = element(
         "svg",
         {
@@ -80,14 +79,14 @@ def _row(index: int, row: LayerRow, report: Report, length: float) -> Markup:
             "height": HEIGHT,
             "width": f"{max(100 * length, 0.3):.2f}%",
             "role": "img",
-            "aria-label": _entries(row),
+            "aria-label": f"{share} of the run: {_entries(row)}",
         },
         *_pieces(row),
     )
     named = element("th", {"scope": "row", "title": row.name}, shorten(row.name, LONGEST_NAME))
     cells = [named, element("td", {"class": "bar"}, bar)]
     cells.append(element("td", {"class": "number"}, f"{row.cycles:,.0f}"))
-    return element("tr", {"data-layer": index, "data-say": said}, *cells)
+    return element("tr", {"data-layer": index}, *cells)
 
 
 def _entries(row: LayerRow) -> str:

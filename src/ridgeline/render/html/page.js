@@ -22,7 +22,11 @@
   };
   const number = (value) => Number(value).toLocaleString("en", { maximumFractionDigits: 0 });
   const text = (item) => {
-    if (!item.dataset.span) return item.dataset.say || item.getAttribute("aria-label");
+    if (item.cells) {
+      const [layer, bar, cycles] = item.cells;
+      return `${layer.title}: ${cycles.textContent} cycles, ${bar.firstChild.getAttribute("aria-label")}`;
+    }
+    if (!item.dataset.span) return item.getAttribute("aria-label");
     const [begin, end, busy, count] = item.dataset.span.split(" ").map(Number);
     const unit = item.parentNode.getAttribute("aria-label").split(",")[0];
     const part = busy < end - begin ? ", busy " + ((100 * busy) / (end - begin)).toFixed(0) + " % of them" : "";
@@ -195,7 +199,10 @@
       const order = now === "none" ? orders[0] : orders[orders.indexOf(now) + 1];
       for (const other of headings) other.setAttribute("aria-sort", "none");
       heading.setAttribute("aria-sort", order);
-      const value = (row) => row.cells[column].dataset.v;
+      const value = (row) => {
+        const { dataset, textContent } = row.cells[column];
+        return dataset.v ?? (textContent === "-" ? "" : textContent.replaceAll(",", ""));
+      };
       const compare = (a, b) => {
         const [one, two] = [value(a), value(b)];
         if (one === "" || two === "") return (one === "") - (two === "");

@@ -66,13 +66,21 @@ def _row(index: int, row: LayerRow, report: Report, chosen: tuple[Column, ...]) 
 
 
 def _cell(column: Column, row: LayerRow, report: Report) -> Markup:
-    """Shown as in every table; `data-v` is what the page's script sorts by."""
+    """Shown as in every table; `data-v` is what the page's script sorts by, if not by the text."""
     if column.key == "layer":
         name = {"scope": "row", "data-v": row.name, "title": row.name}
         return element("th", name, shorten(row.name, LONGEST_NAME))
-    kind = "text" if column.kind == "text" else "number"
-    value = {"data-v": sort_key(column.get(row, report))}
-    return element("td", {"class": kind, **value}, column.text(row, report))
+    text = column.text(row, report)
+    value = sort_key(column.get(row, report))
+    attributes = {"class": "text"} if column.kind == "text" else {}
+    if value != shown_key(text):
+        attributes["data-v"] = value
+    return element("td", attributes, text)
+
+
+def shown_key(text: str) -> str:
+    """What the page's script sorts a cell by that says nothing else."""
+    return "" if text == "-" else text.replace(",", "")
 
 
 def sort_key(cell: Cell) -> str:
