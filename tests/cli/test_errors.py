@@ -339,3 +339,31 @@ def test_a_disk_that_runs_full(shipped: Any, tmp_path: Path) -> None:
         f"error: {target}: cannot be written (File too large). Choose another path with --output"
     )
     assert list(tmp_path.iterdir()) == []
+
+
+STDOUT = {
+    "full": ("> /dev/full", "standard output: cannot be written (No space left on device)"),
+    "closed": (">&-", "standard output: is closed. Redirect it to a file"),
+}
+
+
+@pytest.mark.parametrize("name", STDOUT)
+def test_a_stdout_that_takes_nothing(name: str) -> None:
+    redirection, text = STDOUT[name]
+    command = f"{sys.executable} -m ridgeline.cli machines {redirection}"
+    made = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert made.returncode == 2
+    assert made.stderr.startswith(f"error: {text}")
+    assert len(made.stderr.splitlines()) == 1
+
+
+def test_a_stdout_without_greek_letters(shipped: Any) -> None:
+    """Where the encoding lacks a character, another stands for it."""
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    made = subprocess.run(
+        [sys.executable, "-m", "ridgeline.cli", "run", shipped.model, "--calibrate",
+         shipped.calibration],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    assert "?s for one inference" in made.stdout

@@ -165,3 +165,11 @@ def test_too_little_device_memory_is_refused() -> None:
     node = convolution("pointwise", "uint8", "s8", 7)
     with pytest.raises(RidgelineError, match="bytes of device memory and there are 256"):
         compile(graph_of(node), small_machine("weight-stationary", "device_memory.bytes=256"))
+
+
+def test_what_nobody_reads_is_not_compiled() -> None:
+    first = renamed(convolution("plain", "uint8", "s8", 7), "first")
+    soft = renamed(node_of("Softmax", [first.output], ("uint8", 1 / 256, 0), {"axis": 1}), "soft")
+    graph = Graph("dead", (first.input(0),), (first.output,), (first, soft)).check()
+    program = assert_runs(graph)
+    assert [layer.name for layer in program.layers] == ["first"]

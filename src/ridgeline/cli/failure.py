@@ -21,7 +21,8 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
+                sys.stdout.flush()
         except RidgelineError as error:
             ctx.exit(fault(str(error)))
         except MemoryError:
@@ -30,10 +31,15 @@ class Commands(TyperGroup):
             ctx.exit(interrupted())
         except BrokenPipeError:
             # The reader, such as `head`, has seen enough. Python would complain at its exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_stdout()
             ctx.exit(BROKEN_PIPE)
         else:
             return result
+
+
+def discard_stdout() -> None:
+    """Send what stdout still holds, and all that follows, nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def fault(message: str) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ridgeline.cli.failure import discard_stdout
 from ridgeline.errors import RidgelineError
 from ridgeline.files import write_whole
 
@@ -20,7 +21,10 @@ def check_writable(path: Path | None, option: str) -> None:
     """Raise RidgelineError now if a file could not be written here after the work."""
     if path is None:
         return
-    reason = _obstacle(path)
+    try:
+        reason = _obstacle(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
     if reason:
         raise RidgelineError(
             f"cannot be written ({reason})",
@@ -75,8 +79,28 @@ def write_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
 
 
 def say(text: str) -> None:
-    """Print a result to stdout."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    """Print a result to stdout; characters that its encoding lacks become question marks.
+
+    Raises RidgelineError when stdout is closed or its disk is full.
+    """
+    stream = sys.stdout
+    if stream is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise RidgelineError("is closed", where="standard output", fix="Redirect it to a file")
+    line = text if text.endswith("\n") else text + "\n"
+    encoding = stream.encoding or "utf-8"
+    try:
+        stream.write(line.encode(encoding, "replace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is still buffered would fail once more at exit, in Python's own words.
+        discard_stdout()
+        raise RidgelineError(
+            f"cannot be written ({error.strerror})",
+            where="standard output",
+            fix="Redirect it to another file",
+        ) from error
 
 
 def note(text: str) -> None:

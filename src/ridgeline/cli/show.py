@@ -25,9 +25,14 @@ class Format(StrEnum):
     json = "json"
 
 
+def _is_terminal() -> bool:
+    """Whether a person watches stdout, which may be closed."""
+    return sys.stdout is not None and sys.stdout.isatty()  # pyright: ignore[reportUnnecessaryComparison]
+
+
 def terminal_width() -> int:
     """Characters in a line of stdout; 80 when it is no terminal."""
-    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+    if not _is_terminal() and "COLUMNS" not in os.environ:
         return PIPED_WIDTH
     return shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
 
@@ -51,7 +56,7 @@ def show_report(report: Report, form: Format, columns: Sequence[str]) -> None:
 
 
 def _bold_title(shown: str) -> str:
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+    if not _is_terminal() or os.environ.get("NO_COLOR"):
         return shown
     title, newline, rest = shown.partition("\n")
     return f"\x1b[1m{title}\x1b[0m{newline}{rest}"

@@ -25,6 +25,7 @@ from ridgeline.machine.instructions import HostRead, HostWrite, Instruction
 from ridgeline.machine.order import synchronise_traced
 from ridgeline.machine.program import DeviceSegment, Program
 from ridgeline.machine.program import Segment as ProgramSegment
+from ridgeline.passes.dead import remove_dead
 
 Dump = Callable[[str, str], None]
 
@@ -39,6 +40,7 @@ def compile(
     RidgelineError when a layer fits no way, or device memory is too small.
     """
     tell = dump or _ignore
+    graph = remove_dead(graph)
     placement = place(graph, machine)
     tell("place", _placement_text(placement))
     run = _Compilation(graph, machine, placement, host_link)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ridgeline.errors import RidgelineError
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.memory_port import port_cycles
 from ridgeline.machine.instructions.state import (
@@ -249,7 +250,10 @@ class LoadWeights(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class LoadParams(Instruction):
-    """`count` channel records (int32 bias, float32 scale) into lanes 0.. of a parameter slot."""
+    """`count` channel records (int32 bias, float32 scale) into lanes 0.. of a parameter slot.
+
+    Scales must be finite and not negative: the requantise lane has no other.
+    """
 
     slot: int = bits(4, "parameter slot that is filled")
     device_address: int = bits(40, "byte address of the first record")
@@ -261,8 +265,14 @@ class LoadParams(Instruction):
     def apply(self, state: State) -> None:
         end = self.device_address + self.count * PARAMETER_BYTES
         words = state.device[self.device_address : end].reshape(self.count, PARAMETER_BYTES)
+        scale = words[:, 4:].copy().view("<f4")[:, 0]
+        if not np.all(np.isfinite(scale) & ~np.signbit(scale)):
+            raise RidgelineError(
+                f"LoadParams at {self.device_address} loads a scale that is negative or not finite",
+                fix="The lane takes finite scales from 0 up",
+            )
         state.bias[self.slot, : self.count] = words[:, :4].copy().view("<i4")[:, 0]
-        state.scale[self.slot, : self.count] = words[:, 4:].copy().view("<f4")[:, 0]
+        state.scale[self.slot, : self.count] = scale
 
     def timing(self, machine: Machine) -> Timing:
         """issue = port cycles of whole groups of records: as many as a line is wide, at least one.
