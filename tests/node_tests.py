@@ -303,7 +303,7 @@ _CLASSES: tuple[tuple[str, str], ...] = (
     ("text", r"holds text"),
     ("a number format that Ridgeline lacks", r"the element type|values of type"),
     ("a size that depends on data", r"depends on data"),
-    ("ONNX Runtime lacks the operator", r"ONNX Runtime, which is the host, has no"),
+    ("ONNX Runtime lacks the operator", r"which is the host, has no|NOT_IMPLEMENTED|not a reg"),
     ("ONNX Runtime refuses the model", r"ONNX Runtime (cannot|stopped)"),
     ("inputs that do not fit", r"do not fit|cannot become|was compiled for"),
     ("NaN or infinity", r"NaN|infinit"),

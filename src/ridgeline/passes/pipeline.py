@@ -9,6 +9,7 @@ from ridgeline.ir import Graph
 from ridgeline.passes.absorb_qdq import absorb_qdq
 from ridgeline.passes.dead import remove_dead
 from ridgeline.passes.fold import fold
+from ridgeline.passes.fold_before import fold_before
 from ridgeline.passes.fuse import fuse
 from ridgeline.passes.outputs import compute_outputs, constants_last
 from ridgeline.passes.transposed import lower_transposed
@@ -23,6 +24,7 @@ def _fold(graph: Graph) -> Graph:
 
 FLOAT_PASSES: tuple[tuple[str, Pass], ...] = (
     ("fold", _fold),
+    ("fold_before", fold_before),
     ("lower_transposed", lower_transposed),
     ("fuse", fuse),
     ("dead", remove_dead),
