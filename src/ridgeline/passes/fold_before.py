@@ -1,6 +1,7 @@
 """A per-channel scale or shift before a Conv or MatMul joins its weights and bias.
 
-`fold` has made BatchNormalization a Mul and an Add. With padding only a scale may: a shift would have to reach the padding too, which stays zero.
+`fold` has made BatchNormalization a Mul and an Add. With padding only a scale may: a shift would
+have to reach the padding too, which stays zero.
 """
 
 from __future__ import annotations
