@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
@@ -55,6 +57,14 @@ def test_a_package_that_is_needed_may_not(monkeypatch: pytest.MonkeyPatch) -> No
     states = _states()
     assert states["onnx"] == "wrong"
     assert states["processor"] == "missing"
+
+
+def test_nothing_that_may_be_missing_is_imported_first() -> None:
+    code = (
+        "import sys, ridgeline.cli.doctor; print({'numpy', 'onnx', 'amaranth'} & set(sys.modules))"
+    )
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert made.stdout == "set()\n"
 
 
 def test_a_processor_without_the_features(monkeypatch: pytest.MonkeyPatch) -> None:

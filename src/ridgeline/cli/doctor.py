@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from ridgeline import __version__
+from ridgeline.cli.outputs import say
 from ridgeline.errors import RidgelineError
 
 State = Literal["ok", "missing", "wrong"]
@@ -42,9 +43,9 @@ def doctor() -> int:
     found = list(findings())
     wide = max(len(finding.name) for finding in found)
     for finding in found:
-        print(f"{finding.state:<7}  {finding.name:<{wide}}  {finding.text}")
+        say(f"{finding.state:<7}  {finding.name:<{wide}}  {finding.text}")
     wrong = sum(finding.state == "wrong" for finding in found)
-    print(f"\n{wrong} wrong" if wrong else "\nall that Ridgeline needs is here")
+    say(f"\n{wrong} wrong" if wrong else "\nall that Ridgeline needs is here")
     return WRONG if wrong else 0
 
 

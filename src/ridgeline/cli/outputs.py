@@ -7,14 +7,15 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from ridgeline.cli.failure import discard_stdout
 from ridgeline.errors import RidgelineError
 from ridgeline.files import write_whole
+
+if TYPE_CHECKING:
+    # `doctor` prints with this module where NumPy may be missing.
+    import numpy.typing as npt
 
 
 def check_writable(path: Path | None, option: str) -> None:
@@ -65,6 +66,8 @@ def write_file(path: Path, data: bytes | str) -> None:
 
 def write_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write a .npz with these names."""
+    import numpy as np
+
     stream = io.BytesIO()
     # NumPy names its own first parameter `file`, so an output of that name needs another way in.
     keywords: dict[str, Any] = dict(arrays)
