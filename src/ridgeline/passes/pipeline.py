@@ -22,14 +22,23 @@ def _fold(graph: Graph) -> Graph:
     return fold(graph, evaluate_constant)
 
 
+def _fold_all(graph: Graph) -> Graph:
+    return lower_transposed(fold_before(_fold(graph)))
+
+
+def _finish(graph: Graph) -> Graph:
+    return compute_outputs(constants_last(remove_dead(graph)))
+
+
+def _finish_quantised(graph: Graph) -> Graph:
+    """The order of operands stays: in a quantised Add it decides how ties round."""
+    return compute_outputs(remove_dead(graph))
+
+
 FLOAT_PASSES: tuple[tuple[str, Pass], ...] = (
-    ("fold", _fold),
-    ("fold_before", fold_before),
-    ("lower_transposed", lower_transposed),
+    ("fold", _fold_all),
     ("fuse", fuse),
-    ("dead", remove_dead),
-    ("constants_last", constants_last),
-    ("outputs", compute_outputs),
+    ("finish", _finish),
 )
 
 # Fusing first brings an activation's Clip into the operator that absorb_qdq then quantises.
@@ -37,8 +46,7 @@ QDQ_PASSES: tuple[tuple[str, Pass], ...] = (
     ("fold", _fold),
     ("fuse", fuse),
     ("absorb_qdq", absorb_qdq),
-    ("dead", remove_dead),
-    ("outputs", compute_outputs),
+    ("finish", _finish_quantised),
 )
 
 
