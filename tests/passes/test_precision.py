@@ -51,3 +51,13 @@ def test_a_half_precision_model_is_quantised() -> None:
 def test_a_float32_graph_is_itself() -> None:
     graph = _read("float", np.float32)
     assert in_float32(graph) is graph
+
+
+def test_a_node_that_names_a_format_leaves_the_graph_as_it_is() -> None:
+    text = (
+        "(int32[2, 2] m, float16[2] x) => (float16[2, 2] y) {"
+        " e = EyeLike<dtype=10>(m) y = Mul(x, e) }"
+    )
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g {text}')
+    graph = read_onnx(model.SerializeToString())
+    assert in_float32(graph) is graph

@@ -21,11 +21,12 @@ _ONNX_FLOAT = 1  # TensorProto.FLOAT, what a Cast's `to` says
 def in_float32(graph: Graph) -> Graph:
     """The graph computed in float32; itself when it is already, or when a node names a format.
 
-    A node with a body, or with a `dtype`, is such a node; a Cast is changed.
+    A node with a body, a `dtype`, or a format that no input has is such a node; a Cast is changed.
     """
     values = [*graph.inputs, *(v for n in graph.nodes for v in n.outputs)]
-    fixed = any("dtype" in n.attrs or "captures" in n.attrs for n in graph.nodes)
-    if fixed or not any(v.type.dtype in _OTHER_FLOATS for v in values):
+    if any(map(_names_format, graph.nodes)) or not any(
+        v.type.dtype in _OTHER_FLOATS for v in values
+    ):
         return graph
     wide: dict[int, Value] = {}
     nodes: list[Node] = []
@@ -45,6 +46,14 @@ def in_float32(graph: Graph) -> Graph:
         if id(value) in wide:
             nodes.append(_cast(wide[id(value)], value, f"{value.name}/narrow"))
     return rebuild(graph, nodes)
+
+
+def _names_format(node: Node) -> bool:
+    if "dtype" in node.attrs or "captures" in node.attrs:
+        return True
+    given = any(v is not None and v.type.dtype in _OTHER_FLOATS for v in node.inputs)
+    made = any(v.type.dtype in _OTHER_FLOATS for v in node.outputs)
+    return made and not given and node.op != "Cast"
 
 
 def _widened(value: Value, wide: dict[int, Value]) -> Value:
