@@ -19,6 +19,7 @@ from ridgeline.frontend.onnx_types import (
     to_tensor,
     type_proto,
 )
+from ridgeline.frontend.onnx_windows import without_padding_windows
 from ridgeline.frontend.runtime import create_session
 from ridgeline.ir import TensorType, Value
 
@@ -32,6 +33,7 @@ _INFERENCE_ERRORS = (
     ValueError,
 )
 
+_POOLS = ("AveragePool", "LpPool", "MaxPool")
 _DATA_LIMIT_ELEMENTS = 4096  # shapes, axes and the like; inference needs no larger constant
 
 
@@ -70,7 +72,11 @@ def output_types(
     resolved = [_resolved(found.get(name), where) for name in names]
     if any(t is None for t in resolved):
         return _runtime_types(node, inputs, opsets, declared, where)
-    return [_bounded(t, where) for t in resolved if t is not None]
+    found_types = [t for t in resolved if t is not None]
+    if node.op_type in _POOLS and not node.domain:
+        sizes = inputs[node.input[0]].type.shape[2:]
+        found_types = [without_padding_windows(node, sizes, t) for t in found_types]
+    return [_bounded(t, where) for t in found_types]
 
 
 def _bounded(type: TensorType, where: str) -> TensorType:

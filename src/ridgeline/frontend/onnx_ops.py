@@ -156,6 +156,8 @@ def _max_pool(source: Source) -> Nodes:
     if len(source.outputs) > 1:
         return (source.on_host(),)
     window = with_ceil_mode(source, read_window(source, tuple(source.attrs["kernel_shape"])))
+    if window is None:
+        return (source.on_host(),)
     attrs = {
         "kernel_shape": window.kernel_shape,
         "strides": window.strides,
@@ -179,7 +181,7 @@ def _average_pool(source: Source) -> Nodes:
         return (source.on_host(),)
     counted = bool(source.attrs.get("count_include_pad", 0))
     resolved = with_ceil_mode(source, window)
-    if counted and resolved.pads != window.pads and any(window.pads):
+    if resolved is None or (counted and resolved.pads != window.pads and any(window.pads)):
         return (source.on_host(),)
     attrs = {
         "kernel_shape": resolved.kernel_shape,

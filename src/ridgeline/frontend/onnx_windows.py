@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ridgeline.frontend.onnx_source import Source
-from ridgeline.ir import Value
+from ridgeline.ir import TensorType, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,12 @@ def _auto_pads(window: Window, spatial: tuple[int, ...], mode: str) -> tuple[int
     return (*begins, *ends)
 
 
-def with_ceil_mode(source: Source, window: Window) -> Window:
+def with_ceil_mode(source: Source, window: Window) -> Window | None:
     """The same window with end padding that makes the rounded-down size equal the file's.
 
     `ceil_mode` adds a last window that reaches past the padded end; its size is taken from the
-    inferred output shape.
+    output's shape. None where the padding would be as long as the kernel, which no operator may
+    have: a dilated window can reach so far.
     """
     if not source.attrs.get("ceil_mode"):
         return window
@@ -81,5 +84,25 @@ def with_ceil_mode(source: Source, window: Window) -> Window:
         reach = (outputs[axis] - 1) * window.strides[axis] + window.spans()[axis]
         needed = reach - sizes[axis] - window.pads[axis]
         ends.append(max(window.pads[rank + axis], needed))
+    if any(end >= k for end, k in zip(ends, window.kernel_shape, strict=True) if end):
+        return None
     pads = window.pads[:rank] + tuple(ends)
     return Window(window.kernel_shape, window.strides, window.dilations, pads)
+
+
+def without_padding_windows(node: Any, sizes: Sequence[int], type: TensorType) -> TensorType:
+    """The type of a pool's output without the windows that begin in the padding at the end.
+
+    ONNX's inference counts them with `ceil_mode`; ONNX (MaxPool, "ceil_mode") and ONNX Runtime
+    leave them out. `sizes` are the input's spatial dimensions.
+    """
+    numbers = {a.name: a.i if a.name == "ceil_mode" else tuple(a.ints) for a in node.attribute}
+    if not numbers.get("ceil_mode") or len(type.shape) != len(sizes) + 2:
+        return type
+    strides = numbers.get("strides") or (1,) * len(sizes)
+    pads = numbers.get("pads") or (0,) * len(sizes)
+    counts = [
+        count - (count > 1 and (count - 1) * stride >= size + begin)
+        for count, size, stride, begin in zip(type.shape[2:], sizes, strides, pads, strict=False)
+    ]
+    return TensorType((*type.shape[:2], *counts), type.dtype, type.quant)
