@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -40,6 +41,37 @@ def test_a_missing_file_in_a_missing_folder(tmp_path: Path) -> None:
 
 def test_a_folder(tmp_path: Path) -> None:
     _fails(tmp_path, "this is a folder, not an ONNX file")
+
+
+def test_a_name_that_is_too_long(tmp_path: Path) -> None:
+    text = "the file cannot be read (File name too long). Check the path."
+    _fails(tmp_path / ("m" * 300 + ".onnx"), text)
+
+
+def test_a_name_with_a_null_byte() -> None:
+    _fails(Path("m\0.onnx"), "the file cannot be read (embedded null byte). Check the path.")
+
+
+def test_a_loop_of_links(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").symlink_to("m.onnx")
+    _fails(tmp_path / "m.onnx", "the file cannot be read (Too many levels of symbolic links)")
+
+
+def test_a_file_below_a_file(tmp_path: Path) -> None:
+    (tmp_path / "m").write_bytes(b"x")
+    _fails(tmp_path / "m" / "n.onnx", "no such file. Give the path of an .onnx file.")
+
+
+def test_a_folder_that_may_not_be_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for any user, the superuser included: every question to the system is refused."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    for question in ("stat", "exists", "is_dir", "is_file", "open"):
+        monkeypatch.setattr(Path, question, refuse)
+    text = "the file cannot be read (Permission denied). Check its permissions and those of its"
+    _fails(tmp_path / "m.onnx", text)
 
 
 def test_an_empty_file(tmp_path: Path) -> None:
@@ -138,6 +170,24 @@ def test_external_data_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "secret.bin").write_bytes(bytes(32))
     (inner / "w.bin").symlink_to(tmp_path / "secret.bin")
     _fails(_with_external_data(inner, "w.bin"), "lies outside of the model's folder")
+
+
+@pytest.mark.parametrize("key", ["offset", "length"])
+@pytest.mark.parametrize("value", ["abc", "-5", "1.5", "9" * 30, ""])
+def test_external_data_at_no_number(tmp_path: Path, key: str, value: str) -> None:
+    path = _with_external_data(tmp_path, "w.bin")
+    (tmp_path / "w.bin").write_bytes(bytes(32))
+    model = onnx.load(path, load_external_data=False)
+    entry = next(e for e in model.graph.initializer[0].external_data if e.key == key)
+    entry.value = value
+    path.write_bytes(model.SerializeToString())
+    text = f"initializer 'w': the {key} of its external data is '{value}', not a number of bytes"
+    _fails(path, text)
+
+
+def test_external_data_under_a_name_that_is_too_long(tmp_path: Path) -> None:
+    path = _with_external_data(tmp_path, "w" * 300)
+    _fails(path, "cannot be read (File name too long). Check the path.")
 
 
 def test_external_data_needs_a_path(tmp_path: Path) -> None:

@@ -32,25 +32,36 @@ def load_model(source: Path | str | bytes) -> tuple[Any, str]:
 
 
 def _read(path: Path) -> bytes:
-    if not path.exists():
-        raise RidgelineError("no such file", where=str(path), fix=_nearby(path))
-    if path.is_dir():
-        raise RidgelineError(
-            "this is a folder, not an ONNX file", where=str(path), fix=_nearby(path / "x")
-        )
+    """The file's bytes. Every question to the file system may fail, so none is asked before."""
     try:
         return path.read_bytes()
-    except OSError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise RidgelineError("no such file", where=str(path), fix=_nearby(path)) from error
+    except IsADirectoryError as error:
         raise RidgelineError(
-            f"the file cannot be read ({error.strerror})",
-            where=str(path),
-            fix="Check its permissions.",
+            "this is a folder, not an ONNX file", where=str(path), fix=_nearby(path / "x")
         ) from error
+    except (OSError, ValueError) as error:
+        raise _unreadable("the file", error, str(path)) from error
+
+
+def _unreadable(what: str, error: OSError | ValueError, where: str) -> RidgelineError:
+    """What the system says of a file: no permission, a name too long, a loop of links."""
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    fix = (
+        "Check its permissions and those of its folder."
+        if isinstance(error, PermissionError)
+        else "Check the path."
+    )
+    return RidgelineError(f"{what} cannot be read ({reason})", where=where, fix=fix)
 
 
 def _nearby(path: Path) -> str:
     folder = path.parent
-    models = sorted(p.name for p in folder.glob("*.onnx")) if folder.is_dir() else []
+    try:
+        models = sorted(p.name for p in folder.glob("*.onnx")) if folder.is_dir() else []
+    except OSError:
+        models = []
     if not models:
         return "Give the path of an .onnx file."
     return f"ONNX files in {folder}: " + ", ".join(models[:8])
@@ -128,31 +139,53 @@ def _load_external(model: Any, path: Path) -> None:
     """Read external data, which must lie in the model's folder (ONNX specification, IR.md)."""
     folder = path.parent.resolve()
     for tensor in _external_tensors(model):
-        info = external_data_helper.ExternalDataInfo(tensor)
         where = f"{path}, initializer '{tensor.name}'"
-        data = (folder / info.location).resolve()
-        if not data.is_relative_to(folder):
-            raise RidgelineError(
-                f"its external data '{info.location}' lies outside of the model's folder",
-                where=where,
-                fix="Export the model with the data beside it.",
-            )
-        if not data.is_file():
-            raise RidgelineError(
-                f"its external data file '{info.location}' is missing",
-                where=where,
-                fix=f"Copy it into {folder}, beside the model.",
-            )
-        needed = (info.offset or 0) + (info.length or 0)
-        if data.stat().st_size < needed:
-            raise RidgelineError(
-                f"its external data file '{info.location}' has {data.stat().st_size:,} bytes, "
-                f"and {needed:,} are needed",
-                where=where,
-                fix="The file is cut short: copy it again.",
-            )
-        with data.open("rb") as stream:
-            stream.seek(info.offset or 0)
-            tensor.raw_data = stream.read(info.length) if info.length else stream.read()
+        info = _external_info(tensor, where)
+        try:
+            tensor.raw_data = _external_bytes(folder, info, where)
+        except (OSError, ValueError) as error:
+            raise _unreadable(f"its external data '{info.location}'", error, where) from error
         tensor.data_location = onnx.TensorProto.DEFAULT
         del tensor.external_data[:]
+
+
+def _external_info(tensor: Any, where: str) -> Any:
+    """Location, offset and length of a tensor's external data, the numbers not negative."""
+    for entry in tensor.external_data:
+        if entry.key in ("offset", "length") and not (
+            entry.value.isascii() and entry.value.isdecimal() and len(entry.value) < 20
+        ):
+            raise RidgelineError(
+                f"the {entry.key} of its external data is '{entry.value[:40]}', "
+                "not a number of bytes",
+                where=where,
+                fix="The file is damaged: export the model again.",
+            )
+    return external_data_helper.ExternalDataInfo(tensor)
+
+
+def _external_bytes(folder: Path, info: Any, where: str) -> bytes:
+    data = (folder / info.location).resolve()
+    if not data.is_relative_to(folder):
+        raise RidgelineError(
+            f"its external data '{info.location}' lies outside of the model's folder",
+            where=where,
+            fix="Export the model with the data beside it.",
+        )
+    if not data.is_file():
+        raise RidgelineError(
+            f"its external data file '{info.location}' is missing",
+            where=where,
+            fix=f"Copy it into {folder}, beside the model.",
+        )
+    needed = (info.offset or 0) + (info.length or 0)
+    if data.stat().st_size < needed:
+        raise RidgelineError(
+            f"its external data file '{info.location}' has {data.stat().st_size:,} bytes, "
+            f"and {needed:,} are needed",
+            where=where,
+            fix="The file is cut short: copy it again.",
+        )
+    with data.open("rb") as stream:
+        stream.seek(info.offset or 0)
+        return stream.read(info.length) if info.length else stream.read()
