@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from typing import Any
 
 from ridgeline.cli.outputs import say
@@ -11,6 +10,7 @@ from ridgeline.cli.show import terminal_width
 from ridgeline.machine.description import Machine
 from ridgeline.machine.loader import load_machine, machine_names, machine_to_dict
 from ridgeline.render.machine import figures
+from ridgeline.render.plain import columns_of, left, visible, wrapped
 from ridgeline.render.units import quantity, size
 
 HEADINGS = ("machine", "array", "clock", "peak", "on chip", "memory", "rate", "MAC/byte")
@@ -48,7 +48,7 @@ def table(machines: list[Machine]) -> str:
     for machine in machines:
         lines.append(
             [
-                machine.name,
+                visible(machine.name),
                 f"{machine.array.rows}x{machine.array.cols}",
                 quantity(machine.clock_hz, "Hz"),
                 quantity(2 * machine.peak_macs_per_s, "OPS"),
@@ -58,10 +58,10 @@ def table(machines: list[Machine]) -> str:
                 f"{machine.balance_macs_per_byte:,.0f}",
             ]
         )
-    wide = [max(len(line[i]) for line in lines) for i in range(len(HEADINGS))]
+    wide = [max(columns_of(line[i]) for line in lines) for i in range(len(HEADINGS))]
     texts: list[str] = []
     for line in lines:
-        cells = [line[0].ljust(wide[0])]
+        cells = [left(line[0], wide[0])]
         cells += [cell.rjust(w) for cell, w in zip(line[1:], wide[1:], strict=True)]
         texts.append("  ".join(cells).rstrip())
     remarks = [
@@ -75,13 +75,11 @@ def table(machines: list[Machine]) -> str:
 
 def fields(machine: Machine, width: int) -> str:
     """Every field with its value, and below it where the figure comes from."""
-    lines = [f"{machine.name}: {machine.description}"]
+    lines = [visible(f"{machine.name}: {machine.description}")]
     peak = quantity(2 * machine.peak_macs_per_s, "OPS")
     balance = f"{machine.balance_macs_per_byte:,.1f} MACs/byte"
     lines += [f"peak {peak}, balance {balance}", ""]
     for key, value, source in figures(machine):
-        lines.append(f"{key} = {value}")
-        lines += textwrap.wrap(
-            source, max(width, 40), initial_indent="    ", subsequent_indent="    "
-        )
+        lines.append(visible(f"{key} = {value}"))
+        lines += ["    " + line for line in wrapped(visible(source), max(width, 40) - 4)]
     return "\n".join(lines)

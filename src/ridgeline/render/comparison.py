@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isinf
 
-from ridgeline.render.text import shorten
+from ridgeline.render.plain import columns_of, left, shorten, visible
 from ridgeline.results.comparison import Change, Comparison
 
 MOST_LAYERS = 20
@@ -18,7 +18,7 @@ def render(comparison: Comparison, width: int = 80) -> str:
     changed = [c for c in comparison.figures if c.before != c.after]
     always = [c for c in comparison.figures if c.name == "cycles" and c not in changed]
     equal = len(comparison.figures) - len(changed) - len(always)
-    parts = ["\n".join([comparison.title, *comparison.context])]
+    parts = ["\n".join(map(visible, [comparison.title, *comparison.context]))]
     parts.append("\n".join([*_table("", always + changed, width), f"equal: {equal} other figures"]))
     parts.append(_layers(comparison, width))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -38,13 +38,13 @@ def _layers(comparison: Comparison, width: int) -> str:
 def _table(heading: str, changes: Sequence[Change], width: int) -> list[str]:
     cells = [list(HEADINGS)] + [[_number(c.before), _number(c.after), _change(c)] for c in changes]
     wide = [max(len(line[i]) for line in cells) for i in range(len(HEADINGS))]
-    names = [heading, *(c.name for c in changes)]
+    names = [heading, *(visible(c.name) for c in changes)]
     room = max(width - sum(wide) - len(GAP) * len(wide), 12)
-    first = min(room, max(map(len, names)))
+    first = min(room, max(map(columns_of, names)))
     return [
         GAP.join(
             [
-                shorten(name, first).ljust(first),
+                left(shorten(name, first), first),
                 *(c.rjust(w) for c, w in zip(line, wide, strict=True)),
             ]
         )

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 
+from ridgeline.render.plain import visible
 from ridgeline.results.columns import COLUMNS, Cell, Column, format_cell
 from ridgeline.results.rows import Report
 
@@ -29,6 +30,6 @@ def _cell(cell: Cell) -> str:
         return ""
     if isinstance(cell, float):
         return f"{cell:.9g}"
-    text = format_cell("text", cell) if isinstance(cell, tuple) else str(cell)
+    text = visible(format_cell("text", cell) if isinstance(cell, tuple) else str(cell))
     # A spreadsheet would run a cell that begins like a formula.
     return "'" + text if text[:1] in ("=", "+", "-", "@") else text

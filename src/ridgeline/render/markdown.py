@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ridgeline.render.plain import visible
 from ridgeline.render.text import facts, notes, title
 from ridgeline.results.columns import Column, default_columns
 from ridgeline.results.rows import Report
@@ -14,13 +15,18 @@ def render(report: Report, columns: Sequence[Column] | None = None) -> str:
     chosen = tuple(columns) if columns else default_columns(100, report)
     heads = [c.heading + (f" [{c.unit}]" if c.unit else "") for c in chosen]
     rule = [":--" if c.kind == "text" else "--:" for c in chosen]
-    rows = [[c.text(row, report) for c in chosen] for row in report.rows]
+    rows = [[_escaped(c.text(row, report)) for c in chosen] for row in report.rows]
     totals = [c.text(report.total, report) for c in chosen]
     lines = [_row(heads), _row(rule), *(_row(cells) for cells in rows)]
     lines.append(_row(["" if cell == "-" else f"**{cell}**" for cell in totals]))
-    items = [f"- {label}: {text}" for label, text in _labelled(report)]
-    remarks = [f"- {note}" for note in notes(report)]
-    parts = [f"**{title(report)}**", "\n".join(items), "\n".join(lines), "\n".join(remarks)]
+    items = [f"- {label}: {_escaped(text)}" for label, text in _labelled(report)]
+    remarks = [f"- {_escaped(note)}" for note in notes(report)]
+    parts = [
+        f"**{_escaped(title(report))}**",
+        "\n".join(items),
+        "\n".join(lines),
+        "\n".join(remarks),
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -33,4 +39,9 @@ def _labelled(report: Report) -> list[tuple[str, str]]:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(cells) + " |"
+
+
+def _escaped(text: str) -> str:
+    """`text` in one line, in which nothing ends a cell or begins an HTML element."""
+    return visible(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "\\<")

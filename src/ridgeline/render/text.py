@@ -5,9 +5,9 @@ Numbers are never wrapped or cut; where room is short, names are shortened in th
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
+from ridgeline.render.plain import columns_of, left, shorten, visible, wrapped
 from ridgeline.render.units import percent, quantity, seconds
 from ridgeline.results.columns import Column, default_columns
 from ridgeline.results.rows import LIMITS, Accuracy, LayerRow, Report
@@ -52,7 +52,8 @@ def title(report: Report) -> str:
     machine = report.machine
     peak = quantity(machine.peak_operations_per_s, "OPS")
     return (
-        f"{shorten(report.model, 32)} on {machine.name}: {machine.rows}x{machine.cols} INT8 array,"
+        f"{shorten(report.model, 32)} on {visible(machine.name)}:"
+        f" {machine.rows}x{machine.cols} INT8 array,"
         f" {quantity(machine.clock_hz, 'Hz')}, {peak} peak"
     )
 
@@ -109,9 +110,8 @@ def _worst(report: Report) -> list[tuple[str, str]]:
 
 def _wrap(text: str, width: int, indent: str) -> list[str]:
     """`text` in lines broken at spaces, never inside a number and its unit."""
-    whole = text.replace(" %", "\u00a0%")
-    lines = textwrap.wrap(whole, max(width, 20), subsequent_indent=indent, break_on_hyphens=False)
-    return [line.replace("\u00a0", " ") for line in lines] or [""]
+    whole = visible(text).replace(" %", "\u00a0%")
+    return [line.replace("\u00a0", " ") for line in wrapped(whole, max(width, 20), indent)]
 
 
 def table(report: Report, columns: Sequence[Column], width: int = 80) -> str:
@@ -119,7 +119,7 @@ def table(report: Report, columns: Sequence[Column], width: int = 80) -> str:
     cells = _cells(report, columns)
     heads = [_heads(columns, 0), _heads(columns, 1)]
     body = [*heads, *cells] if any(heads[1]) else [heads[0], *cells]
-    wide = [max(len(line[i]) for line in body) for i in range(len(columns))]
+    wide = [max(columns_of(line[i]) for line in body) for i in range(len(columns))]
     spare = width - sum(wide) - len(GAP) * (len(wide) - 1)
     if columns[0].key == "layer" and spare < 0:
         wide[0] = max(wide[0] + spare, SHORTEST_NAME)
@@ -131,7 +131,7 @@ def table(report: Report, columns: Sequence[Column], width: int = 80) -> str:
 
 def _cells(report: Report, columns: Sequence[Column]) -> list[list[str]]:
     total = report.total
-    lines = [[c.text(row, report) for c in columns] for row in report.rows]
+    lines = [[visible(c.text(row, report)) for c in columns] for row in report.rows]
     return [*lines, [_total_cell(c, total, report) for c in columns]]
 
 
@@ -152,7 +152,7 @@ def _line(cells: Sequence[str], columns: Sequence[Column], wide: Sequence[int]) 
     parts: list[str] = []
     for cell, column, size in zip(cells, columns, wide, strict=True):
         if column.kind == "text":
-            parts.append(shorten(cell, size).ljust(size))
+            parts.append(left(shorten(cell, size), size))
         else:
             parts.append(cell.rjust(size))
     return GAP.join(parts).rstrip()
@@ -160,30 +160,22 @@ def _line(cells: Sequence[str], columns: Sequence[Column], wide: Sequence[int]) 
 
 def _least_width(report: Report, columns: Sequence[Column]) -> int:
     cells = [_heads(columns, 0), *_cells(report, columns)]
-    wide = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    wide = [max(columns_of(line[i]) for line in cells) for i in range(len(columns))]
     if columns[0].key == "layer":
         wide[0] = min(wide[0], 12)
     return sum(wide) + len(GAP) * (len(wide) - 1)
 
 
-def shorten(text: str, width: int) -> str:
-    """`text`, its middle replaced by an ellipsis when it is longer than `width`."""
-    if len(text) <= width:
-        return text
-    tail = (width - 1) // 2
-    return text[: width - 1 - tail] + "…" + text[len(text) - tail :]
-
-
 def notes(report: Report) -> list[str]:
     """Why layers run on the host, and what else a reader must know."""
     found = [
-        f"on the host: {row.name} ({row.op}): {row.reason or 'no reason recorded'}"
+        visible(f"on the host: {row.name} ({row.op}): {row.reason or 'no reason recorded'}")
         for row in report.fallbacks
     ]
     hidden = [row for row in report.rows if row.cycles < 1 and row.bound_cycles >= 1]
     if hidden:
         found.append("a layer of 0 cycles works while another layer's time is counted")
-    return found + [f"note: {note}" for note in report.notes]
+    return found + [visible(f"note: {note}") for note in report.notes]
 
 
 def footnotes(report: Report, width: int = 80) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ridgeline.render.html.elements import Markup, element, join
-from ridgeline.render.text import shorten
+from ridgeline.render.plain import shorten
 from ridgeline.render.units import percent
 from ridgeline.results.columns import LEDGER_ENTRIES
 from ridgeline.results.rows import LayerRow, Report

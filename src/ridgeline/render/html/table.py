@@ -7,7 +7,7 @@ from math import prod
 from ridgeline.machine.description import Machine
 from ridgeline.render.html.elements import Markup, element, join
 from ridgeline.render.machine import figures
-from ridgeline.render.text import shorten
+from ridgeline.render.plain import shorten
 from ridgeline.results.columns import COLUMNS, Cell, Column
 from ridgeline.results.rows import LayerRow, Report
 
