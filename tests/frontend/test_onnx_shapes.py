@@ -117,3 +117,17 @@ def test_a_batch_that_the_model_fixes_inside() -> None:
     assert _shapes(read_onnx(model)) == [(1, 4)]
     with pytest.raises(RidgelineError, match=r"\[8, 4\] cannot become \[1, 2, 2\]"):
         read_onnx(model, batch=8)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (10**20 - 1, "input 'x' is [99999999999999999999, 9], and 99999999999999999999 is above"),
+        (1 << 31, "and 2147483648 is above the limit of 2,147,483,647 for a dimension. Use a"),
+        ((1 << 31) - 1, "19,327,352,823 elements are above the limit of 17,179,869,184. Use a"),
+    ],
+)
+def test_sizes_above_the_limit(size: int, text: str) -> None:
+    for shapes, batch in (({"x": (size, 9)}, None), (None, size)):
+        with pytest.raises(RidgelineError, match=re.escape(text)):
+            _read("float[N, 9] x", shapes, batch)

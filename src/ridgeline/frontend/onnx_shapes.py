@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,10 @@ from typing import Any
 from ridgeline.errors import RidgelineError, did_you_mean
 
 Dim = int | str
+
+# ONNX Runtime counts elements in 64 bits and many of its loops in 32.
+MAX_DIMENSION = (1 << 31) - 1
+MAX_ELEMENTS = 1 << 34
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,26 @@ def bind_shapes(
             _unify(entry, given[entry.name], symbols, where)
     if batch is not None:
         _bind_batch(inputs, given, batch, symbols, where)
-    return {i.name: given.get(i.name) or _resolve(i, batch, symbols, where) for i in inputs}
+    bound = {i.name: given.get(i.name) or _resolve(i, batch, symbols, where) for i in inputs}
+    for name, shape in bound.items():
+        _limit(name, shape, where)
+    return bound
+
+
+def _limit(name: str, shape: tuple[int, ...], where: str) -> None:
+    text = f"input '{name}' is [{', '.join(map(str, shape))}]"
+    if max(shape, default=0) > MAX_DIMENSION:
+        raise RidgelineError(
+            f"{text}, and {max(shape)} is above the limit of {MAX_DIMENSION:,} for a dimension",
+            where=where,
+            fix="Use a smaller batch or --shape.",
+        )
+    if math.prod(shape) > MAX_ELEMENTS:
+        raise RidgelineError(
+            f"{text}: {math.prod(shape):,} elements are above the limit of {MAX_ELEMENTS:,}",
+            where=where,
+            fix="Use a smaller batch or --shape.",
+        )
 
 
 def _unify(
