@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,25 @@ def _nan(path: Path) -> Path:
     return _saved(path, image=images)
 
 
+def _patched(path: Path, offset: int, value: bytes) -> Path:
+    """The archive with other bytes at this offset of both headers of its only member."""
+    _saved(path, image=IMAGES)
+    data = bytearray(path.read_bytes())
+    for place in (offset, data.index(b"PK\1\2") + offset + 2):
+        data[place : place + len(value)] = value
+    return _bytes(path, bytes(data))
+
+
+def _claims(path: Path) -> Path:
+    """An array whose header names more bytes than any memory has."""
+    header = str({"descr": "<f4", "fortran_order": False, "shape": (1 << 50, 1, 8, 8)})
+    text = header.ljust(117) + "\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        head = b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little")
+        archive.writestr("image.npy", head + text.encode() + bytes(64))
+    return path
+
+
 BAD_DATA: dict[str, tuple[Callable[[Path], Path], str]] = {
     "missing": (lambda p: p, f"no such file. {MAKE}"),
     "empty": (lambda p: _bytes(p, b""), f"the file is empty. {MAKE}"),
@@ -71,6 +92,23 @@ BAD_DATA: dict[str, tuple[Callable[[Path], Path], str]] = {
     "flipped": (
         _flipped,
         "array 'image' is damaged (Bad CRC-32 for file 'image.npy'). Copy or make the file again",
+    ),
+    "encrypted": (lambda p: _patched(p, 6, b"\1"), f"array 'image' is encrypted. {MAKE}"),
+    "packing": (
+        lambda p: _patched(p, 8, b"\x5d\0"),
+        "array 'image' is packed in a way that is not read here (That compression method is not"
+        f" supported). {MAKE}",
+    ),
+    "claims": (
+        _claims,
+        "array 'image' does not fit into the memory (Unable to allocate 256. PiB for an array with"
+        " shape (72057594037927936,) and data type float32). Give fewer samples, or make the file"
+        " again if it should be small",
+    ),
+    "too large": (
+        lambda p: _saved(p, image=np.full((4, 1, 8, 8), 1e300)),
+        "array 'image' has 256 values of 256 that are too large for float32. Scale or remove those"
+        " samples",
     ),
     "no arrays": (lambda p: _saved(p), f"holds no arrays. {MAKE}"),
     "objects": (
@@ -111,6 +149,38 @@ def test_bad_data(kind: str, option: str, ridgeline: Run, shipped: Any, tmp_path
     _refused(ridgeline("run", shipped.model, option, path), f"{path}: {text}")
 
 
+LOOP = "cannot be read (Too many levels of symbolic links). Check the path and its permissions"
+LONG = "cannot be read (File name too long). Check the path and its permissions"
+
+
+def test_data_behind_a_link_to_itself(ridgeline: Run, shipped: Any, tmp_path: Path) -> None:
+    path = tmp_path / "loop.npz"
+    path.symlink_to(path)
+    _refused(ridgeline("run", shipped.model, "--input", path), f"{path}: {LOOP}")
+
+
+def test_data_with_a_name_that_is_too_long(ridgeline: Run, shipped: Any, tmp_path: Path) -> None:
+    path = tmp_path / ("a" * 300 + ".npz")
+    _refused(ridgeline("run", shipped.model, "--input", path), f"{path}: {LONG}")
+
+
+def test_data_that_may_not_be_read(
+    ridgeline: Run, shipped: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for any user: the superuser may search every folder."""
+    path = tmp_path / "data.npz"
+    real = Path.stat
+
+    def denied(self: Path, **options: Any) -> os.stat_result:
+        if self == path:
+            raise PermissionError(errno.EACCES, "Permission denied", str(self))
+        return real(self, **options)
+
+    monkeypatch.setattr(Path, "stat", denied)
+    text = f"{path}: cannot be read (Permission denied). Check the path and its permissions"
+    _refused(ridgeline("run", shipped.model, "--input", path), text)
+
+
 def test_data_in_a_folder(ridgeline: Run, shipped: Any, tmp_path: Path) -> None:
     text = f"{tmp_path}: this is a folder, not a .npz file. {MAKE}"
     _refused(ridgeline("run", shipped.model, "--input", tmp_path), text)
@@ -129,6 +199,16 @@ BAD_LABELS: dict[str, tuple[dict[str, Any], str]] = {
     "real": (
         {"labels": np.zeros(4)},
         "{path}: array 'labels' is float64[4], not int64[4]. Give one class number for each sample",
+    ),
+    "negative": (
+        {"labels": np.array([0, -1, 2, 3])},
+        "--labels: label -1 is outside the 10 classes of output 'probabilities'. Count classes"
+        " from 0",
+    ),
+    "huge": (
+        {"labels": np.array([0, 1, 2, 1 << 63], np.uint64)},
+        "{path}: label 9223372036854775808 in array 'labels' is no class's number. Count classes"
+        " from 0",
     ),
     "outside": (
         {"labels": np.full(4, 99)},

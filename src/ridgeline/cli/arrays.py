@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import stat
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,29 +22,42 @@ MAKE = "Make one with: numpy.savez('data.npz', NAME=array)"
 def read_arrays(path: Path) -> Arrays:
     """Every array of a .npz file by name.
 
-    Raises RidgelineError when it is missing, empty, no .npz, cut short, or holds Python objects.
+    Raises RidgelineError when it is missing, unreadable, empty, no .npz, cut short, encrypted, too
+    large for the memory, or holds Python objects.
     """
     where = str(path)
-    if not path.exists():
-        raise RidgelineError("no such file", where=where, fix=MAKE)
-    if path.is_dir():
-        raise RidgelineError("this is a folder, not a .npz file", where=where, fix=MAKE)
     try:
-        if path.stat().st_size == 0:
+        found = path.stat()
+        if stat.S_ISDIR(found.st_mode):
+            raise RidgelineError("this is a folder, not a .npz file", where=where, fix=MAKE)
+        if found.st_size == 0:
             raise RidgelineError("the file is empty", where=where, fix=MAKE)
         if not zipfile.is_zipfile(path):
             raise _no_archive(path)
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: _member(archive, name, where) for name in archive.files}
+        arrays = _members(path, where)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise RidgelineError("no such file", where=where, fix=MAKE) from error
     except OSError as error:
         raise RidgelineError(
-            f"cannot be read ({error.strerror or error})", where=where, fix="Check its permissions"
+            f"cannot be read ({error.strerror or error})",
+            where=where,
+            fix="Check the path and its permissions",
         ) from error
-    except zipfile.BadZipFile as error:
-        raise RidgelineError(f"is damaged ({error})", where=where, fix=MAKE) from error
     if not arrays:
         raise RidgelineError("holds no arrays", where=where, fix=MAKE)
     return arrays
+
+
+def _members(path: Path, where: str) -> Arrays:
+    try:
+        archive = np.load(path, allow_pickle=False)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        # The directory of a damaged archive fails in many ways, each with an error of its own.
+        raise RidgelineError(f"is damaged ({error})", where=where, fix=MAKE) from error
+    with archive:
+        return {name: _member(archive, name, where) for name in archive.files}
 
 
 def _no_archive(path: Path) -> RidgelineError:
@@ -62,18 +75,37 @@ def _no_archive(path: Path) -> RidgelineError:
 def _member(archive: Any, name: str, where: str) -> Array:
     try:
         return np.asarray(archive[name])
-    except ValueError as error:
-        if "pickle" in str(error):
-            raise RidgelineError(
-                f"array '{name}' holds Python objects, which are never loaded",
-                where=where,
-                fix="Store it as numbers, for example with array.astype('float32')",
-            ) from error
-        raise RidgelineError(f"array '{name}' is damaged ({error})", where=where) from error
-    except (EOFError, zlib.error, zipfile.BadZipFile) as error:
+    except OSError:
+        raise
+    except MemoryError as error:
         raise RidgelineError(
-            f"array '{name}' is damaged ({error})", where=where, fix="Copy or make the file again"
+            f"array '{name}' does not fit into the memory ({error})".replace(" ()", ""),
+            where=where,
+            fix="Give fewer samples, or make the file again if it should be small",
         ) from error
+    except Exception as error:
+        # zipfile, zlib and NumPy each have errors of their own for what a damaged file may hold.
+        raise _unreadable(name, error, where) from error
+
+
+def _unreadable(name: str, error: Exception, where: str) -> RidgelineError:
+    if isinstance(error, ValueError) and "pickle" in str(error):
+        return RidgelineError(
+            f"array '{name}' holds Python objects, which are never loaded",
+            where=where,
+            fix="Store it as numbers, for example with array.astype('float32')",
+        )
+    if isinstance(error, RuntimeError) and "encrypted" in str(error):
+        return RidgelineError(f"array '{name}' is encrypted", where=where, fix=MAKE)
+    if isinstance(error, NotImplementedError):
+        return RidgelineError(
+            f"array '{name}' is packed in a way that is not read here ({error})",
+            where=where,
+            fix=MAKE,
+        )
+    return RidgelineError(
+        f"array '{name}' is damaged ({error})", where=where, fix="Copy or make the file again"
+    )
 
 
 def fit_arrays(
@@ -131,7 +163,7 @@ def _converted(name: str, array: Array, dtype: np.dtype[Any], where: str) -> Arr
                 where=where,
                 fix=f"Convert it with array.astype('{dtype}')",
             )
-        array = array.astype(dtype)
+        array = _narrowed(name, array, dtype, where)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         bad = int((~np.isfinite(array)).sum())
         raise RidgelineError(
@@ -140,6 +172,20 @@ def _converted(name: str, array: Array, dtype: np.dtype[Any], where: str) -> Arr
             fix="Remove or repair those samples",
         )
     return array
+
+
+def _narrowed(name: str, array: Array, dtype: np.dtype[Any], where: str) -> Array:
+    """The array in another floating-point format, which may be too small for its values."""
+    with np.errstate(all="ignore"):
+        narrow = array.astype(dtype)
+    bad = int((np.isfinite(array) & ~np.isfinite(narrow)).sum())
+    if bad:
+        raise RidgelineError(
+            f"array '{name}' has {bad:,} values of {array.size:,} that are too large for {dtype}",
+            where=where,
+            fix="Scale or remove those samples",
+        )
+    return narrow
 
 
 def read_labels(arrays: Mapping[str, Array], count: int, path: Path) -> npt.NDArray[np.int64]:
@@ -156,6 +202,13 @@ def read_labels(arrays: Mapping[str, Array], count: int, path: Path) -> npt.NDAr
             f"array 'labels' is {labels.dtype}{list(labels.shape)}, not int64[{count}]",
             where=str(path),
             fix="Give one class number for each sample",
+        )
+    most = int(labels.max(initial=0))
+    if most > np.iinfo(np.int64).max:
+        raise RidgelineError(
+            f"label {most} in array 'labels' is no class's number",
+            where=str(path),
+            fix="Count classes from 0",
         )
     return labels.astype(np.int64)
 

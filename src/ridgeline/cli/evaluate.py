@@ -77,10 +77,10 @@ def _right(labels: npt.NDArray[np.int64], outputs: Arrays) -> int:
             fix="Leave --labels out for this model",
         )
     flat = scores.reshape(len(scores), -1)
-    most = int(labels.max(initial=0))
-    if most >= flat.shape[1] or int(labels.min(initial=0)) < 0:
+    outside = labels[(labels < 0) | (labels >= flat.shape[1])]
+    if len(outside):
         raise RidgelineError(
-            f"label {most} is outside the {flat.shape[1]} classes of output '{name}'",
+            f"label {outside[0]} is outside the {flat.shape[1]} classes of output '{name}'",
             where="--labels",
             fix="Count classes from 0",
         )

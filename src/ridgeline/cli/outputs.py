@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,19 +66,15 @@ def write_file(path: Path, data: bytes | str) -> None:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write a .npz with these names."""
+    """Write a .npz with these names, whatever they are."""
     import numpy as np
 
     stream = io.BytesIO()
-    # NumPy names its own first parameter `file`, so an output of that name needs another way in.
-    keywords: dict[str, Any] = dict(arrays)
-    if "file" in keywords:
-        raise RidgelineError(
-            "an output named 'file' cannot be stored in a .npz",
-            where=str(path),
-            fix="Rename the output in the model",
-        )
-    np.savez_compressed(stream, **keywords)
+    # Not numpy.savez: its own parameters, such as `file`, are names that it cannot store.
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
     write_file(path, stream.getvalue())
 
 
