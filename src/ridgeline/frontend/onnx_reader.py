@@ -28,6 +28,7 @@ from ridgeline.frontend.onnx_order import in_order, name_of
 from ridgeline.frontend.onnx_quant import collect_quants, fitted, quant_of
 from ridgeline.frontend.onnx_shapes import bind_shapes, declared_inputs
 from ridgeline.frontend.onnx_source import Source
+from ridgeline.frontend.onnx_structure import check_structure
 from ridgeline.frontend.onnx_types import Array, attributes, dtype_of_element, to_array
 from ridgeline.ir import Graph, Node, Quant, TensorType, Value
 from ridgeline.ir.types import type_of
@@ -99,6 +100,7 @@ class _Reader:
         self.declared = declared_types(model.graph)
 
     def read(self, shapes: Mapping[str, tuple[int, ...]] | None, batch: int | None) -> Graph:
+        check_structure(self.graph, self.opsets, self.where)
         declared = declared_inputs(self.graph, self.where)
         bound = bind_shapes(declared, shapes, batch, self.where)
         for tensor in self.graph.initializer:

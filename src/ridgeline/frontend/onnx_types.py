@@ -69,6 +69,12 @@ def type_proto(type: TensorType) -> Any:
 def to_array(tensor: Any, where: str) -> Array:
     """The values of a TensorProto. Raises RidgelineError when bytes and dimensions disagree."""
     dtype_of_element(tensor.data_type, where)
+    if any(d < 0 for d in tensor.dims):
+        raise RidgelineError(
+            f"its dimensions are {list(tensor.dims)}, and none may be negative",
+            where=where,
+            fix="The file is damaged: export the model again.",
+        )
     try:
         return numpy_helper.to_array(tensor)
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
