@@ -85,6 +85,34 @@ def test_constant_operand_runs_on_device(op: str) -> None:
         assert unequal(made, expected) == 0, shape
 
 
+@pytest.mark.parametrize("op", ["Add", "Mul"])
+def test_constant_first_operand_runs_on_device(op: str) -> None:
+    from numeric_cases import Chooser
+    from single_node import constant, node_of
+
+    chooser = Chooser(6)
+    data = chooser.rng.integers(0, 256, (6, 1, 1)).astype("uint8")
+    a = constant("a", data, chooser.scale(), 7)
+    b = chooser.value((2, 6, 5, 3), "uint8", "b")
+    program, made, expected = run_compiled(
+        node_of(op, [a, b], chooser.output("uint8")), small_machine()
+    )
+    assert on_device(program), host_reason(program)
+    assert unequal(made, expected) == 0
+
+
+def test_a_single_number_goes_to_the_host() -> None:
+    from numeric_cases import Chooser
+    from single_node import node_of
+
+    chooser = Chooser(7)
+    x = chooser.value((), "uint8")
+    node = node_of("Clip", [x], chooser.output("uint8"), {"min": 0.0, "max": 1.0})
+    program, made, expected = run_compiled(node, small_machine())
+    assert "is a single number" in host_reason(program)
+    assert unequal(made, expected) == 0
+
+
 def test_channel_broadcast_of_an_activation_runs_on_device() -> None:
     program, made, expected = run_compiled(
         binary("Mul", "channel", ("uint8",) * 3, 5), small_machine()

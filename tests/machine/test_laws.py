@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ridgeline.errors import RidgelineError
-from ridgeline.machine.check import bank_mask, check, find_faults
+from ridgeline.machine.check import check, find_faults
 from ridgeline.machine.dataflow import DATAFLOW_RULES
 from ridgeline.machine.description import DATAFLOWS, Machine
 from ridgeline.machine.execute import Arrays, checked_inputs
@@ -28,6 +28,7 @@ from ridgeline.machine.instructions import (
 )
 from ridgeline.machine.instructions.word import WORD_BITS
 from ridgeline.machine.loader import load_machine
+from ridgeline.machine.operands import bank_mask
 from ridgeline.machine.order import synchronise
 from ridgeline.machine.program import DeviceSegment, Program, program_from_bytes
 from ridgeline.machine.simulate import Event, SegmentTrace, simulate
@@ -279,7 +280,7 @@ def test_a_bank_that_is_not_named_is_reported() -> None:
         (lambda m: MatMul(line=m.unified_buffer.lines, banks=1), "reads buffer place"),
         (lambda m: MatMul(line=-1, banks=1), "reads buffer place -1"),
         (lambda m: MatMul(k=1 << 20), "does not fit its field"),
-        (lambda m: LoadWeights(address=1 << 39), "reads device place"),
+        (lambda m: LoadWeights(address=1 << 39), "of device memory, which has"),
         (lambda m: LoadWeights(n=m.array.cols + 1), "does not fit"),
         (lambda m: Requant(channels=m.array.cols + 1, out_banks=1), "cross a line|columns"),
         (lambda m: Requant(slot=15, out_banks=1), "parameter slot 15"),

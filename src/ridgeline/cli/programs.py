@@ -132,6 +132,7 @@ def execute(path: Path, input: Path, output: Path | None, labels: bool) -> None:
     """Compute the outputs of every sample."""
     check_writable(output, "--output")
     program = load_program(path)
+    check(program)
     raw = read_arrays(input)
     tensors = program.inputs + program.device_inputs
     data = fit_arrays(raw, {t.name: (t.shape, t.dtype.numpy) for t in tensors}, input)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ridgeline.compiler.plan import WeightTile
-from ridgeline.machine.check import bank_mask
+from ridgeline.machine.operands import bank_mask
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import (
     Accesses,

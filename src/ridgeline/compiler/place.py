@@ -68,7 +68,7 @@ _READ_FLATTENED = ("MatMul", "Reshape")
 
 
 def _store_outputs(node: Node, storage: Stores) -> None:
-    source = storage[id(node.input(0))]
+    source = next(storage[id(v)] for v in node.inputs if id(v) in storage)
     if node.op == "Reshape":
         storage[id(node.output)] = reshaped_storage(node, source) or Storage(node.output, 0)
     elif node.op == "Transpose":

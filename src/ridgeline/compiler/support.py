@@ -60,6 +60,8 @@ def host_reason(node: Node, machine: Machine, storage: Stores) -> str | None:
             return f"'{value.name}' is int16 with a zero point"
         if 0 in value.type.shape:
             return f"'{value.name}' is empty"
+        if not value.type.shape:
+            return f"'{value.name}' is a single number"
     return rule(node, machine, storage)
 
 

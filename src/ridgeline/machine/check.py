@@ -5,37 +5,16 @@ Everything emitted, fuzzed or loaded from a file passes here before it runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from ridgeline.errors import RidgelineError
-from ridgeline.machine.description import Machine
-from ridgeline.machine.instructions import (
-    Elementwise,
-    Instruction,
-    Load,
-    LoadParams,
-    LoadWeights,
-    MatMul,
-    Requant,
-    Space,
-    Store,
-    Unit,
-    WindowReduce,
-)
-from ridgeline.machine.instructions.array import FORMAT_NAMES, INT16, planes
-from ridgeline.machine.instructions.state import Accesses, Places
-from ridgeline.machine.instructions.vector import (
-    DEPTHWISE,
-    ELEMENTWISE_OPERATIONS,
-    WINDOW_OPERATIONS,
-)
+from ridgeline.machine.instructions import Instruction, LoadWeights, MatMul, Requant, Unit
+from ridgeline.machine.instructions.state import Accesses
+from ridgeline.machine.operands import bank_faults, byte_faults, operand_faults
 from ridgeline.machine.order import OrderTracker, space_sizes
 from ridgeline.machine.overlap import overlap_faults
 from ridgeline.machine.program import DeviceSegment, Program
+from ridgeline.machine.structure import structure_faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +27,8 @@ class Fault:
     text: str
 
     def __str__(self) -> str:
+        if self.index < 0:
+            return self.text
         return f"segment {self.segment}, instruction {self.index} ({self.instruction}): {self.text}"
 
 
@@ -65,7 +46,9 @@ def check(program: Program, most: int = 10) -> None:
 
 def find_faults(program: Program, most: int = 10) -> list[Fault]:
     """The first `most` faults, in program order."""
-    faults: list[Fault] = []
+    faults = [Fault(-1, -1, "program", text) for text in structure_faults(program)]
+    if faults:
+        return faults[:most]
     for number, segment in enumerate(program.segments):
         if isinstance(segment, DeviceSegment):
             checker = _SegmentCheck(program, number)
@@ -75,6 +58,10 @@ def find_faults(program: Program, most: int = 10) -> list[Fault]:
                     faults.append(Fault(number, index, name, text))
                 if len(faults) >= most:
                     return faults[:most]
+            faults += [
+                Fault(number, len(segment.instructions), "Halt", text)
+                for text in checker.faults_at_end()
+            ]
     return faults
 
 
@@ -83,6 +70,7 @@ class _SegmentCheck:
 
     def __init__(self, program: Program, number: int) -> None:
         self.machine = program.machine
+        self.host_bytes, self.device_bytes = program.host_bytes, program.device_bytes
         self.sizes = space_sizes(self.machine, program.host_bytes, program.device_bytes)
         self.tracker = OrderTracker(self.machine, self.sizes)
         self.previous: MatMul | None = None
@@ -96,6 +84,7 @@ class _SegmentCheck:
         except RidgelineError as error:
             return [str(error)]
         texts = operand_faults(instruction, self.machine) + self._wait_faults(instruction)
+        texts += byte_faults(instruction, self.host_bytes, self.device_bytes)
         if texts:
             return texts
         accesses = instruction.accesses(self.machine)
@@ -140,6 +129,8 @@ class _SegmentCheck:
     def _array_faults(self, instruction: Instruction) -> list[str]:
         if isinstance(instruction, LoadWeights):
             self.refilled.add(instruction.slot)
+        if isinstance(instruction, Requant):
+            return self._requant_faults(instruction)
         if not isinstance(instruction, MatMul):
             return []
         before, self.previous = self.previous, instruction
@@ -160,145 +151,21 @@ class _SegmentCheck:
             return ["breaks a chain of sums that stay in an output-stationary array"]
         return []
 
+    def _open_chain(self) -> MatMul | None:
+        """The MatMul whose sums are still inside an output-stationary array."""
+        if self.machine.array.dataflow != "output-stationary" or self.previous is None:
+            return None
+        return None if self.previous.last else self.previous
 
-def operand_faults(instruction: Instruction, machine: Machine) -> list[str]:
-    """Operands outside what the machine has."""
-    checks: dict[type[Instruction], Callable[[Any, Machine], list[str]]] = {
-        Load: _transfer_faults,
-        Store: _transfer_faults,
-        LoadWeights: _weights_faults,
-        LoadParams: _params_faults,
-        MatMul: _matmul_faults,
-        Requant: _vector_faults,
-        Elementwise: _vector_faults,
-        WindowReduce: _vector_faults,
-    }
-    one = checks.get(type(instruction))
-    return one(instruction, machine) if one else []
+    def _requant_faults(self, reader: Requant) -> list[str]:
+        chain = self._open_chain()
+        if chain is None:
+            return []
+        apart = reader.entry + reader.m <= chain.entry or chain.entry + chain.m <= reader.entry
+        return [] if apart else ["reads sums that have not left an output-stationary array"]
 
-
-def _lane_fault(lane: int, width: int, machine: Machine) -> list[str]:
-    line = machine.unified_buffer.line_bytes
-    if width < 1:
-        return ["handles no bytes"]
-    return [] if lane + width <= line else [f"bytes {lane} to {lane + width - 1} cross a line"]
-
-
-def _counts_fault(counts: tuple[int, ...]) -> list[str]:
-    return [] if min(counts) > 0 else [f"repeats {counts} times: nothing to do"]
-
-
-def _transfer_faults(one: Instruction, machine: Machine) -> list[str]:
-    assert isinstance(one, (Load, Store))
-    return _lane_fault(one.lane, one.element_bytes, machine) + _counts_fault(one.counts)
-
-
-def _weights_faults(one: Instruction, machine: Machine) -> list[str]:
-    assert isinstance(one, LoadWeights)
-    texts: list[str] = []
-    array = machine.array
-    if not (0 < one.k <= array.rows and 0 < one.n <= array.cols):
-        texts.append(f"a {one.k} x {one.n} tile does not fit {array.rows} x {array.cols}")
-    if one.slot >= array.weight_slots:
-        texts.append(f"slot {one.slot} of {array.weight_slots}")
-    texts += _zero_point_fault(one.zero_point, *((-128, 127) if one.signed else (0, 255)))
-    if one.from_buffer:
-        texts += _lane_fault(one.lane, one.k if one.transposed else one.n, machine)
-    return texts
-
-
-def _params_faults(one: Instruction, machine: Machine) -> list[str]:
-    assert isinstance(one, LoadParams)
-    if one.slot >= machine.vector.parameter_slots:
-        return [f"slot {one.slot} of {machine.vector.parameter_slots}"]
-    if not 0 < one.count <= machine.unified_buffer.line_bytes:
-        return [f"{one.count} channels of {machine.unified_buffer.line_bytes}"]
-    return []
-
-
-def _format_fault(code: int, machine: Machine) -> list[str]:
-    if code > INT16:
-        return [f"format code {code} means nothing"]
-    name = "int16" if code == INT16 else "int8"
-    if name not in machine.array.macs_per_pe_per_cycle:
-        return [f"the machine has no {FORMAT_NAMES[code]}"]
-    return []
-
-
-def _zero_point_fault(zero_point: int, low: int, high: int) -> list[str]:
-    """Operands are 9 bits wide after the zero point, which holds only for one of their format."""
-    if low <= zero_point <= high:
-        return []
-    return [f"zero point {zero_point} is not of its element's format, {low} to {high}"]
-
-
-def _matmul_faults(one: Instruction, machine: Machine) -> list[str]:
-    assert isinstance(one, MatMul)
-    array = machine.array
-    texts = _lane_fault(one.lane, one.k, machine) + _counts_fault(one.counts)
-    texts += _format_fault(one.format, machine)
-    if one.format != INT16:
-        texts += _zero_point_fault(one.zero_point, *((-128, 127) if one.format else (0, 255)))
-    if not (0 < one.k <= array.rows and 0 < one.n <= array.cols):
-        texts.append(f"a {one.k} x {one.n} tile does not fit {array.rows} x {array.cols}")
-    if one.lane % array.rows:
-        texts.append(f"lane {one.lane} is not a multiple of the array's {array.rows} rows")
-    if one.slot >= array.weight_slots:
-        texts.append(f"slot {one.slot} of {array.weight_slots}")
-    from ridgeline.machine.dataflow import DATAFLOW_RULES
-
-    most = DATAFLOW_RULES[array.dataflow].most_m(array)
-    if one.m > most:
-        texts.append(f"{one.m} rows, more than the {most} that {array.dataflow} holds")
-    return texts
-
-
-def _vector_faults(one: Instruction, machine: Machine) -> list[str]:
-    assert isinstance(one, (Requant, Elementwise, WindowReduce))
-    texts = _lane_fault(one.out_lane, one.channels, machine) + _counts_fault(one.counts)
-    texts += _format_fault(one.out_format, machine)
-    if isinstance(one, Requant):
-        needed = "requantize"
-        if one.channels > machine.array.cols:
-            texts.append(f"{one.channels} channels of {machine.array.cols} columns")
-    elif isinstance(one, Elementwise):
-        if one.operation >= len(ELEMENTWISE_OPERATIONS):
-            return [f"operation {one.operation} means nothing"]
-        needed = ELEMENTWISE_OPERATIONS[one.operation]
-        texts += _lane_fault(one.lane, one.channels, machine) + _format_fault(one.format, machine)
-    else:
-        needed = WINDOW_OPERATIONS[one.operation]
-        texts += _lane_fault(one.lane, one.channels, machine) + _format_fault(one.format, machine)
-        texts += _counts_fault((one.taps_0, one.taps_1))
-    if needed not in machine.vector.operations:
-        texts.append(f"the vector unit has no '{needed}'")
-    has_slot = isinstance(one, Requant) or (
-        isinstance(one, WindowReduce) and one.operation == DEPTHWISE
-    )
-    if has_slot and one.slot >= machine.vector.parameter_slots:  # pyright: ignore
-        texts.append(f"parameter slot {one.slot} of {machine.vector.parameter_slots}")  # pyright: ignore
-    return texts
-
-
-def bank_faults(instruction: Instruction, accesses: Accesses, machine: Machine) -> list[str]:
-    """Banks touched but not named in the instruction's masks."""
-    texts: list[str] = []
-    for verb, table, mask in (
-        ("read", accesses.reads, instruction.read_banks),
-        ("written", accesses.writes, instruction.write_banks),
-    ):
-        touched = bank_mask(table.get(Space.BUFFER), machine)
-        if touched & ~mask:
-            texts.append(f"banks {touched:#x} are {verb}, but it holds {mask:#x}")
-    return texts
-
-
-def bank_mask(lines: Places | None, machine: Machine) -> int:
-    """Mask of the banks that hold these lines."""
-    if lines is None or not lines.size:
-        return 0
-    banks = lines // machine.unified_buffer.lines_per_bank
-    return int(np.bitwise_or.reduce(np.int64(1) << banks))
-
-
-__all__ = ["Fault", "bank_mask", "check", "find_faults", "operand_faults", "planes"]
+    def faults_at_end(self) -> list[str]:
+        """What is wrong with the segment ending here."""
+        if self._open_chain() is None:
+            return []
+        return ["ends with sums that have not left an output-stationary array"]

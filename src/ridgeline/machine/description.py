@@ -39,8 +39,7 @@ MAX_ACCUMULATOR_ENTRIES = 1 << 16
 
 @cache
 def _burst_cycles(bytes_per_s: float, clock_hz: float, burst_bytes: int) -> Fraction:
-    per_cycle = Fraction(bytes_per_s) / Fraction(clock_hz)
-    return (burst_bytes / per_cycle).limit_denominator(1000)
+    return burst_bytes * Fraction(clock_hz) / Fraction(bytes_per_s)
 
 
 def _require(condition: bool, key: str, what: str, fix: str = "") -> None:
@@ -52,6 +51,20 @@ def _positive(key: str, value: float, most: float | None = None) -> None:
     _require(value > 0, key, f"must be greater than 0, not {value}")
     if most is not None:
         _require(value <= most, key, f"{value} is more than the instruction set holds ({most})")
+
+
+def _between(key: str, value: float, least: float, most: float) -> None:
+    _require(least <= value <= most, key, f"must lie in {least:g} to {most:g}, not {value:g}")
+
+
+def _rate(key: str, value: float) -> None:
+    """A rate that some part could have: from one a second to a million times a million million."""
+    _between(key, value, 1, 1e18)
+
+
+def _wait(key: str, value: float) -> None:
+    """A time that someone would wait: from nothing to a quarter of an hour."""
+    _between(key, value, 0, 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +201,7 @@ class DeviceMemory:
 
     def __post_init__(self) -> None:
         _positive("device_memory.bytes", self.bytes, 1 << 40)
-        _positive("device_memory.bytes_per_s", self.bytes_per_s)
+        _rate("device_memory.bytes_per_s", self.bytes_per_s)
         _positive("device_memory.burst_bytes", self.burst_bytes, 4096)
         _require(
             self.burst_bytes >= 8 and self.burst_bytes & (self.burst_bytes - 1) == 0,
@@ -211,12 +224,8 @@ class HostLink:
     latency_seconds: float
 
     def __post_init__(self) -> None:
-        _positive("host_link.bytes_per_s", self.bytes_per_s)
-        _require(
-            self.latency_seconds >= 0,
-            "host_link.latency_seconds",
-            f"must not be negative, not {self.latency_seconds}",
-        )
+        _rate("host_link.bytes_per_s", self.bytes_per_s)
+        _wait("host_link.latency_seconds", self.latency_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,13 +237,9 @@ class Host:
     overhead_seconds: float
 
     def __post_init__(self) -> None:
-        _positive("host.operations_per_s", self.operations_per_s)
-        _positive("host.bytes_per_s", self.bytes_per_s)
-        _require(
-            self.overhead_seconds >= 0,
-            "host.overhead_seconds",
-            f"must not be negative, not {self.overhead_seconds}",
-        )
+        _rate("host.operations_per_s", self.operations_per_s)
+        _rate("host.bytes_per_s", self.bytes_per_s)
+        _wait("host.overhead_seconds", self.overhead_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +259,7 @@ class Machine:
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
-        _positive("clock_hz", self.clock_hz, 1e11)
+        _between("clock_hz", self.clock_hz, 1, 1e11)
         _positive("queue_depth", self.queue_depth, 1024)
         line_bytes, array = self.unified_buffer.line_bytes, self.array
         whole = lcm(array.rows, array.cols)
@@ -274,8 +279,7 @@ class Machine:
 
     @property
     def link_bytes_per_cycle(self) -> Fraction:
-        rate = Fraction(self.host_link.bytes_per_s) / Fraction(self.clock_hz)
-        return rate.limit_denominator(100000)
+        return Fraction(self.host_link.bytes_per_s) / Fraction(self.clock_hz)
 
     @property
     def link_latency_cycles(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -20,8 +20,22 @@ from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import INSTRUCTIONS, Instruction
 from ridgeline.machine.instructions.word import OPCODE_BITS, WORD_BITS
 from ridgeline.machine.loader import machine_from_dict, machine_to_dict
-from ridgeline.machine.structure import structure_faults
+from ridgeline.machine.structure import integer, integers, structure_faults, text
 from ridgeline.numerics.formats import FORMATS, DType
+
+Place = Literal["array", "vector", "move", "host"]
+PLACES = ("array", "vector", "move", "host")
+_NONSENSE = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+"""What reading raises when a file's metadata are not what they should be."""
 
 MAGIC = b"RIDGELINE\x00"
 VERSION = 1
@@ -140,7 +154,7 @@ class Layer:
 
     name: str
     op: str
-    placed: Literal["array", "vector", "move", "host"]
+    placed: Place
     macs: int
     vector_operations: int
     weight_bytes: int
@@ -224,8 +238,8 @@ class Program:
         }
         for key in ("inputs", "outputs", "device_inputs", "device_outputs"):
             meta[key] = [_tensor_to_dict(t) for t in getattr(self, key)]
-        text = json.dumps(meta, sort_keys=True, separators=(",", ":")).encode()
-        body = struct.pack("<I", len(text)) + text + b"".join(blobs)
+        header = json.dumps(meta, sort_keys=True, separators=(",", ":")).encode()
+        body = struct.pack("<I", len(header)) + header + b"".join(blobs)
         return MAGIC + struct.pack("<II", VERSION, zlib.crc32(body)) + body
 
     def save(self, path: Path | str) -> None:
@@ -265,9 +279,15 @@ def program_from_bytes(data: bytes, where: str = "program") -> Program:
     try:
         program = _from_body(body)
         faults = structure_faults(program)
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError, struct.error) as error:
+    except RidgelineError as error:
         raise RidgelineError(
-            f"holds what no compiler writes ({error})", where=where, fix=again
+            f"holds what no compiler writes: {error}", where=where, fix=again
+        ) from error
+    except _NONSENSE as error:
+        raise RidgelineError(
+            f"holds what no compiler writes ({type(error).__name__}: {error})",
+            where=where,
+            fix=again,
         ) from error
     if faults:
         raise RidgelineError(f"holds what no compiler writes: {faults[0]}", where=where, fix=again)
@@ -279,22 +299,22 @@ def _from_body(body: bytes) -> Program:
     meta: dict[str, Any] = json.loads(body[4 : 4 + length])
     blobs: list[bytes] = []
     offset = 4 + length
-    for size in meta["blobs"]:
-        blobs.append(body[offset : offset + int(size)])
-        offset += int(size)
-    if offset != len(body) or min(meta["blobs"]) < 0:
+    for size in integers(meta["blobs"]):
+        blobs.append(body[offset : offset + size])
+        offset += size
+    if offset != len(body):
         raise ValueError(f"{len(body)} bytes, of which {offset} are accounted for")
     return Program(
-        name=meta["name"],
+        name=text(meta["name"]),
         machine=machine_from_dict(meta["machine"]),
         segments=tuple(_segment_from_dict(s, blobs) for s in meta["segments"]),
         layers=tuple(_layer_from_dict(layer) for layer in meta["layers"]),
         constants=np.frombuffer(blobs[0], np.uint8),
-        device_bytes=meta["device_bytes"],
-        host_bytes=meta["host_bytes"],
+        device_bytes=integer(meta["device_bytes"]),
+        host_bytes=integer(meta["host_bytes"]),
         inputs=tuple(_tensor_from_dict(t) for t in meta["inputs"]),
         outputs=tuple(_tensor_from_dict(t) for t in meta["outputs"]),
-        numeric_mode=meta["numeric_mode"],
+        numeric_mode=text(meta["numeric_mode"]),
         device_inputs=tuple(_tensor_from_dict(t) for t in meta["device_inputs"]),
         device_outputs=tuple(_tensor_from_dict(t) for t in meta["device_outputs"]),
     )
@@ -314,9 +334,20 @@ def _tensor_to_dict(t: HostTensor) -> dict[str, Any]:
 
 def _tensor_from_dict(d: Mapping[str, Any]) -> HostTensor:
     axis, planes, block, pads, fill = d["packing"]
-    top, left, bottom, right = pads
-    packing = Packing(axis, planes, block, (top, left, bottom, right), fill)
-    return HostTensor(d["name"], tuple(d["shape"]), FORMATS[d["dtype"]], d["address"], packing)
+    top, left, bottom, right = integers(pads)
+    shape, dtype = integers(d["shape"]), FORMATS[text(d["dtype"])]
+    axis = None if axis is None else integer(axis, most=len(shape) - 1)
+    wide = 2 if axis is not None and dtype.bits == 16 else 1
+    packing = Packing(
+        axis,
+        integer(planes, least=wide, most=wide),
+        integer(block, least=1),
+        (top, left, bottom, right),
+        integer(fill, least=dtype.low, most=dtype.high) if any(pads) else 0,
+    )
+    if any(pads) and (axis is None or len(shape) < (4 if top or bottom else 3)):
+        raise ValueError(f"tensor of shape {list(shape)} with padding {list(pads)}")
+    return HostTensor(text(d["name"]), shape, dtype, integer(d["address"]), packing)
 
 
 def _layer_to_dict(layer: Layer) -> dict[str, Any]:
@@ -324,9 +355,18 @@ def _layer_to_dict(layer: Layer) -> dict[str, Any]:
 
 
 def _layer_from_dict(d: Mapping[str, Any]) -> Layer:
-    values: dict[str, Any] = dict(d)
-    values |= {"shape": tuple(d["shape"]), "origin": tuple(d["origin"])}
-    return Layer(**values)
+    if d["placed"] not in PLACES:
+        raise ValueError(f"a layer is placed on '{d['placed']}'")
+    counted = ("macs", "vector_operations", "weight_bytes", "input_bytes", "output_bytes")
+    return Layer(
+        name=text(d["name"]),
+        op=text(d["op"]),
+        placed=d["placed"],
+        shape=integers(d["shape"]),
+        reason=text(d["reason"]),
+        origin=tuple(text(o) for o in d["origin"]),
+        **{key: integer(d[key]) for key in counted},
+    )
 
 
 def _segment_to_dict(segment: Segment, blob: int) -> dict[str, Any]:
@@ -351,20 +391,22 @@ def _segment_blob(segment: Segment) -> bytes:
 
 
 def _segment_from_dict(d: Mapping[str, Any], blobs: list[bytes]) -> Segment:
-    blob = blobs[int(d["blob"])]
+    blob = blobs[integer(d["blob"])]
     if d["kind"] == "device":
-        return DeviceSegment(tuple(_decode_all(blob, d["layers"])))
+        return DeviceSegment(tuple(_decode_all(blob, integers(d["layers"], least=-1))))
+    if d["kind"] != "host":
+        raise ValueError(f"a segment of kind '{d['kind']}'")
     return HostSegment(
-        d["name"],
+        text(d["name"]),
         blob,
         tuple(_tensor_from_dict(t) for t in d["inputs"]),
         tuple(_tensor_from_dict(t) for t in d["outputs"]),
-        d["operations"],
-        tuple(d["layers"]),
+        integer(d["operations"]),
+        integers(d["layers"]),
     )
 
 
-def _decode_all(blob: bytes, layers: list[int]) -> list[Instruction]:
+def _decode_all(blob: bytes, layers: Sequence[int]) -> list[Instruction]:
     if len(layers) * WORD_BYTES != len(blob):
         raise ValueError(f"{len(blob)} bytes for {len(layers)} instructions")
     decoded: list[Instruction] = []

@@ -147,27 +147,31 @@ class SegmentStalls:
         if unit is Unit.VECTOR:
             return self._of_vector(event, awaited, self.vector_busy_since[count - 1])
         if unit is Unit.LOAD:
-            cause = awaited.waited_for
-            before = _OF_UNIT[cause] if cause in ("link", "store", "vector") else "issue"
-            asked = self._asked(awaited)
-            return [
-                Reason(before, 0, asked, input=True),
-                Reason("input", asked, until, input=True),
-            ]
+            return self._of_load(awaited, "input", missing_input=True)
         if unit is Unit.WEIGHTS:
-            asked = self._asked(awaited)
-            return [Reason("weight stall", asked, until), Reason("issue", 0, asked)]
+            return self._of_load(awaited, "weight stall", missing_input=False)
         return [Reason(_OF_UNIT.get(unit.name.lower(), "issue"), 0, until)]
 
-    @staticmethod
-    def _asked(load: Event) -> int:
-        """From when a load could run but for the memory and its own unit.
+    def _of_load(self, load: Event, name: str, *, missing_input: bool) -> list[Reason]:
+        """What a load is short of: the dispatcher, then what it waits for itself, then the memory.
 
-        Before, it was held back itself: by what it waited for, or by the dispatcher, which other
-        units hold up.
+        `name` holds from when it could run but for the memory and its own unit. Before, the unit
+        that it waits for last is the reason; for a slot or lines that the array still reads, drain.
         """
-        held = load.waited_for in ("unit", "port", "bank")
-        return load.dispatched + 1 if held else load.ready
+        dispatched = load.dispatched + 1
+        waits = [
+            (self.by_unit[unit][count - 1].drained, unit)
+            for unit, count in zip(Unit, load.instruction.waits, strict=True)
+            if count and unit is not load.instruction.unit
+        ]
+        waited, last = max(waits, default=(0, Unit.ARRAY))
+        asked = max(dispatched, waited)
+        held = "drain" if last is Unit.ARRAY else _OF_UNIT[last.name.lower()]
+        return [
+            Reason("issue", 0, dispatched, input=missing_input),
+            Reason(held, dispatched, asked, input=missing_input),
+            Reason(name, asked, load.drained, input=missing_input),
+        ]
 
     @staticmethod
     def _of_vector(event: Event, awaited: Event, busy_since: int) -> list[Reason]:

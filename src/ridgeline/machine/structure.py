@@ -7,7 +7,7 @@ sizes that it names. `check` proves the instructions.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from ridgeline.machine.instructions.state import GRANULE_BYTES
 
@@ -15,6 +15,29 @@ if TYPE_CHECKING:
     from ridgeline.machine.program import HostTensor, Program, Segment
 
 MODES = ("onnxruntime",)
+MOST = 1 << 62
+UNNAMED_BYTES = 1 << 26
+
+
+def integer(value: Any, least: int = 0, most: int = MOST) -> int:
+    """`value` when it is a whole number in [least, most]. Raises ValueError."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"{value!r:.40} is no whole number from {least} to {most}")
+    return value
+
+
+def integers(values: Any, least: int = 0) -> tuple[int, ...]:
+    """Each of `values` as a whole number of at least `least`. Raises ValueError."""
+    if not isinstance(values, list):
+        raise ValueError(f"{values!r:.40} is no list")
+    return tuple(integer(v, least) for v in cast("list[Any]", values))
+
+
+def text(value: Any) -> str:
+    """`value` when it is text. Raises ValueError."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.40} is no text")
+    return value
 
 
 def structure_faults(program: Program) -> list[str]:
@@ -34,10 +57,10 @@ def structure_faults(program: Program) -> list[str]:
     faults += _tensor_faults(host, program.host_bytes, "host")
     on_device = [*program.device_inputs, *program.device_outputs]
     faults += _tensor_faults(on_device, program.device_bytes, "device")
-    # Host memory holds tensors, and room for what device segments exchange with each other.
-    room = sum(t.bytes + GRANULE_BYTES for t in host)
+    # Host memory holds tensors; a program without any, as made by hand, may have a little besides.
+    room = max(sum(t.bytes + GRANULE_BYTES for t in host), UNNAMED_BYTES)
     if not faults and not 0 <= program.host_bytes <= room:
-        faults.append(f"it uses {program.host_bytes} bytes of host memory for {room} of tensors")
+        faults.append(f"it uses {program.host_bytes} bytes of host memory; its tensors need {room}")
     return faults + _layer_faults(program)
 
 

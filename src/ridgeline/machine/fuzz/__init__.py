@@ -36,6 +36,7 @@ def random_program(
     maker = Maker(machine, Draw(rng), kinds or ALL_KINDS, weights_from_device_only)
     for _ in range(length or maker.draw.between(10, 60)):
         maker.add()
+    maker.close()
     return assemble(maker.instructions, machine, maker.device_bytes, rng)
 
 

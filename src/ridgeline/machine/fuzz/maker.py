@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ridgeline.machine.check import bank_mask
 from ridgeline.machine.dataflow import DATAFLOW_RULES
 from ridgeline.machine.description import Machine
 from ridgeline.machine.fuzz.assembly import DATA_START, HOST_BYTES, PARAMETER_RECORDS
@@ -38,6 +37,7 @@ from ridgeline.machine.instructions.vector import (
     RESCALE,
     WINDOW_OPERATIONS,
 )
+from ridgeline.machine.operands import bank_mask
 from ridgeline.machine.overlap import overlap_faults
 
 ALL_KINDS: frozenset[type[Instruction]] = frozenset(INSTRUCTIONS.values())
@@ -111,11 +111,31 @@ class Maker:
 
     def add(self) -> None:
         """Draw one more instruction, with its banks and perhaps waits that nothing needs."""
-        make = self.makers[self.draw.weighted(self.shares)]
-        one = self._with_banks(make())
-        while overlap_faults(one):
-            one = self._with_banks(make())
-        one = replace(one, waits=self._random_waits())
+        one = self._drawn()
+        while overlap_faults(one) or self._reads_open_sums(one):
+            one = self._drawn()
+        self._append(replace(one, waits=self._random_waits()))
+
+    def close(self) -> None:
+        """End a chain of sums that are still inside an output-stationary array."""
+        if self._open_chain() is not None:
+            self._append(replace(self._with_banks(self._matmul()), last=1))
+
+    def _drawn(self) -> Instruction:
+        return self._with_banks(self.makers[self.draw.weighted(self.shares)]())
+
+    def _open_chain(self) -> MatMul | None:
+        stays = self.machine.array.dataflow == "output-stationary"
+        previous = self.previous
+        return previous if stays and previous is not None and not previous.last else None
+
+    def _reads_open_sums(self, one: Instruction) -> bool:
+        chain = self._open_chain()
+        if chain is None or not isinstance(one, Requant):
+            return False
+        return one.entry < chain.entry + chain.m and chain.entry < one.entry + one.m
+
+    def _append(self, one: Instruction) -> None:
         self.instructions.append(one)
         self.issued[one.unit] += 1
         if isinstance(one, MatMul):

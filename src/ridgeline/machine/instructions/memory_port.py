@@ -1,14 +1,15 @@
 """What a descriptor costs on the device-memory port: every burst it touches, at least a line slot.
 
-An element costs the bursts that it touches beyond the last one that the element before it touched,
-and never less than its share of a cycle on the on-chip side. So contiguous elements share bursts,
-scattered ones pay whole bursts, and layout matters.
+An element costs every burst that it touches, but its first one is free where the element before
+it ended in that same burst; and never less than its share of a cycle on the on-chip side. So
+contiguous elements share bursts, scattered ones pay whole bursts, and layout matters.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil
 
 import numpy as np
 
@@ -52,10 +53,12 @@ def _port_cycles(
     last = (addresses + element_bytes - 1) // burst_bytes
     fresh = last - first + 1
     fresh[1:] -= first[1:] == last[:-1]
-    # Exact rational arithmetic: everything in ticks of 1 / denominator of a cycle.
+    # Few distinct numbers of bursts, each priced exactly: Python's fractions do not overflow.
     least = Fraction(1, elements_per_cycle)
-    denominator = np.lcm(burst_cycles.denominator, least.denominator)
-    burst_ticks = burst_cycles.numerator * (denominator // burst_cycles.denominator)
-    least_ticks = least.numerator * (denominator // least.denominator)
-    ticks = int(np.maximum(fresh * burst_ticks, least_ticks).sum())
-    return -(-ticks // int(denominator))
+    elements = np.bincount(fresh)
+    total = sum(
+        int(count) * max(bursts * burst_cycles, least)
+        for bursts, count in enumerate(elements)
+        if count
+    )
+    return ceil(total)

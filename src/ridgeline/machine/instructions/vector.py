@@ -325,9 +325,12 @@ class WindowReduce(WindowFields, OutputFields):
         return requantize(total, scale, self.out_zero_point, self.low, self.high)
 
     def timing(self, machine: Machine) -> Timing:
-        """issue = outputs * taps * ceil(channels / lanes) * planes (+ the weight lines, once)."""
+        """issue = outputs * max(taps * planes read, planes written) * ceil(channels / lanes), and
+        the weight lines once.
+        """
         groups = _lane_groups(machine, self.channels)
-        walk = self.m * self.taps * groups * planes(self.format)
+        wide = max(self.taps * planes(self.format), planes(self.out_format))
+        walk = self.m * groups * wide
         weights = self.taps * groups if self.operation == DEPTHWISE else 0
         return Timing(walk + weights, LATENCIES.vector)
 

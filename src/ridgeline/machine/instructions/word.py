@@ -145,7 +145,10 @@ class Instruction:
 
 
 def _float_bits(value: float) -> int:
-    return int.from_bytes(struct.pack("<f", value), "little")
+    try:
+        return int.from_bytes(struct.pack("<f", value), "little")
+    except OverflowError:
+        raise RidgelineError(f"{value} is beyond float32") from None
 
 
 def _checked(name: str, value: int, width: int, signed: bool) -> int:
