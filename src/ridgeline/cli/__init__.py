@@ -6,10 +6,26 @@ from __future__ import annotations
 def main() -> None:
     """The console script `ridgeline`."""
     try:
-        from ridgeline.cli.app import app
-
-        app()
+        _main()
     except KeyboardInterrupt:
-        from ridgeline.cli.failure import interrupted
+        import os
 
-        raise SystemExit(interrupted()) from None
+        os.write(2, b"interrupted\n")
+        raise SystemExit(130) from None
+
+
+def _main() -> None:
+    from ridgeline.cli import interrupts
+
+    interrupts.before_work()
+    from ridgeline.cli.app import app
+
+    try:
+        app()
+    except SystemExit as ending:
+        # Typer ends a command that is interrupted between its steps without a word.
+        if ending.code == interrupts.INTERRUPTED and not interrupts.told():
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        interrupts.work_ends()
