@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 from ridgeline.machine.instructions import HALT_OPCODE, INSTRUCTIONS, Instruction, Unit
+from ridgeline.machine.instructions.state import GRANULE_BYTES
 from ridgeline.machine.instructions.word import COUNT_BITS, OPCODE_BITS, WORD_BITS
 from ridgeline.machine.latencies import LATENCIES, Latencies
 
@@ -44,7 +45,25 @@ Each unit works through its own queue in order and counts the instructions that 
 instruction holds one count for each unit and starts when every unit has drained at least that many;
 0 waits for nothing. A wait may only name what comes earlier in the program, so a program cannot
 deadlock. Two accesses to one place of which one writes must be ordered by waits, or `check` refuses
-the program as a race.
+the program as a race. A place is a unified-buffer line, an accumulator entry, a weight slot, a
+parameter slot, or {GRANULE_BYTES} bytes of device or host memory: finer neighbours count as one.
+
+One instruction a cycle is dispatched, in program order, to its unit's queue, which holds
+`queue_depth`; it may start in the cycle after. When several could start in one cycle, the array goes
+first, then the vector unit, then the users of the device-memory port: of these, the one that has
+been ready longest, then by the unit's number. An instruction holds the read port of each bank that
+it names while it issues, and the write port until it drains; a unit never waits for itself.
+
+## Memories and numbers
+
+- **Bursts.** An element of a descriptor costs the device-memory port every burst that it touches,
+  except its first one where the element before it ended in that burst; and at least its share of a
+  cycle on the on-chip side. Rates are exact fractions; the sum is rounded up once.
+- **int16** vectors lie in two lines: low bytes, then, in the line behind, high bytes. "Planes" is
+  the number of these lines: 1 for 8 bits, 2 for int16.
+- **Sums** wrap at the accumulator's width, the bias included. Requantisation, and the order of the
+  float32 operations, are in [numerics](numerics.md).
+- **max** of a window with no tap inside is the lowest value that `low` allows.
 
 Opcode {HALT_OPCODE} is Halt: it ends a device segment when every unit has drained everything. It
 has no operands, and no class.
