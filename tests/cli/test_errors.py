@@ -15,9 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from ridgeline import api
+from ridgeline.cli import model as model_commands
+from ridgeline.errors import RidgelineError
 
 Run = Callable[..., Any]
 
@@ -298,6 +302,26 @@ BAD_OPTIONS: dict[str, tuple[list[str], str]] = {
         ["--shape", "image"],
         "--shape: 'image' is not NAME=D0,D1,.... For example: --shape image=1,3,224,224",
     ),
+    "no column": (["--columns", ""], "--columns: names no column. Known: all, layer, "),
+    "no columns": (["--columns", " ,", "--columns", ","], "--columns: names no column. Known: "),
+    "empty float": (["--float", ""], "--float: '' is not a floating-point format. Known: bf16, "),
+    "shape twice": (
+        ["--shape", "image=1,1,8,8", "--shape", "image=2,1,8,8"],
+        "--shape: 'image' is given twice: 1,1,8,8 and 2,1,8,8. Give one shape for each input",
+    ),
+    "batch and shape": (
+        ["--batch", "3", "--shape", "image=2,1,8,8"],
+        "--batch 3 and --shape image=2,1,8,8 differ in the number of samples, the first dimension."
+        " Leave one of them out",
+    ),
+    "one file for two": (
+        ["--json", "no-x", "--trace", "./no-x"],
+        "no-x: is given for both --trace and --json. Choose another path for one of them",
+    ),
+    "a file and a folder": (
+        ["--dump-stages", "no-x", "--html", "no-x"],
+        "no-x: is given for both --html and --dump-stages. Choose another path for one of them",
+    ),
     "shape of no input": (["--shape", "img=1,1,8,8"], "{model}: --shape names 'img', which is no"),
     "rank": (["--shape", "image=1,3"], "{model}: --shape image=1,3 has 2 dimensions, but the"),
     "labels alone": (
@@ -352,6 +376,96 @@ def test_a_bad_program(command: str, ridgeline: Run, tmp_path: Path, program: Pa
     path = _bytes(tmp_path / "p.rlp", program.read_bytes()[:-9])
     text = f"{path}: is damaged or cut short (checksum differs). {again}"
     _refused(ridgeline(command, path), text)
+
+
+def _model(path: Path, inputs: list[Any], outputs: list[Any], nodes: list[Any]) -> Path:
+    weights = numpy_helper.from_array(np.eye(4, dtype=np.float32), "w")
+    graph = helper.make_graph(nodes, "small", inputs, outputs, [weights])
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+    return path
+
+
+def _tensor(name: str) -> Any:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 4])
+
+
+@pytest.mark.parametrize("command", ["run", "compile", "quantize"])
+@pytest.mark.parametrize("what", ["inputs", "outputs"])
+def test_a_model_without_ends(
+    what: str, command: str, ridgeline: Run, tmp_path: Path, data: Path
+) -> None:
+    path = tmp_path / "m.onnx"
+    if what == "inputs":
+        _model(path, [], [_tensor("y")], [helper.make_node("Relu", ["w"], ["y"])])
+    else:
+        _model(path, [_tensor("x")], [], [helper.make_node("Relu", ["x"], ["y"])])
+    options = {"run": [], "compile": ["-o", tmp_path / "p"], "quantize": ["-o", tmp_path / "q"]}
+    calibrate = ["--calibrate", data] if command == "quantize" else []
+    text = f"the model has no {what}, so there is nothing to compute. Export it with its {what}"
+    _refused(ridgeline(command, path, *options[command], *calibrate), f"{path}: {text}")
+
+
+def test_an_output_called_file(ridgeline: Run, tmp_path: Path) -> None:
+    """It is stored like any other."""
+    node = helper.make_node("MatMul", ["x", "w"], ["file"])
+    model = _model(tmp_path / "m.onnx", [_tensor("x")], [_tensor("file")], [node])
+    data = _saved(tmp_path / "data.npz", x=np.eye(4, dtype=np.float32))
+    made = ridgeline("run", model, "-i", data, "-o", tmp_path / "out.npz")
+    assert made.code == 0, made.err
+    with np.load(tmp_path / "out.npz") as outputs:
+        assert outputs["file"].shape == (4, 4)
+
+
+def test_options_that_a_quantised_model_does_not_use(
+    ridgeline: Run, shipped: Any, tmp_path: Path
+) -> None:
+    model = tmp_path / "q.onnx"
+    made = ridgeline("quantize", shipped.model, "--calibrate", shipped.calibration, "-o", model)
+    assert made.code == 0, made.err
+    missing = tmp_path / "nope.npz"
+    text = f"{missing}: no such file. {MAKE}"
+    _refused(ridgeline("run", model, "--calibrate", missing), text)
+    int16 = ["--set", "array.macs_per_pe_per_cycle.int16=0.5", "--activations", "int16"]
+    made = ridgeline("run", model, *int16, "--calibrate", shipped.calibration, "--format", "csv")
+    assert made.code == 0, made.err
+    assert made.err == (
+        "note: the model is quantised already: --calibrate is not used\n"
+        "note: the model is quantised already: --activations int16 is not used\n"
+    )
+
+
+def test_a_device_takes_two_outputs(ridgeline: Run, program: Path) -> None:
+    made = ridgeline("simulate", program, "--json", "/dev/null", "--trace", "/dev/null")
+    assert made.code == 0, made.err
+
+
+def test_one_file_for_two_outputs_of_simulate(ridgeline: Run, program: Path) -> None:
+    text = "no-x: is given for both --json and --html. Choose another path for one of them"
+    _refused(ridgeline("simulate", program, "--json", "no-x", "--html", "no-x"), text)
+
+
+def test_stages_on_a_disk_that_runs_full(
+    ridgeline: Run, shipped: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message says which stages are there."""
+    folder = tmp_path / "stages"
+
+    def write(path: Path, data: bytes | str) -> None:
+        if path.name.startswith("03-"):
+            raise RidgelineError("cannot be written (No space left on device)", where=str(path))
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+
+    monkeypatch.setattr(model_commands, "write_file", write)
+    made = ridgeline("run", shipped.model, "--dump-stages", folder)
+    names = sorted(path.stem for path in folder.glob("*.txt"))
+    assert len(names) == 2
+    assert made.code == 2
+    assert re.fullmatch(
+        rf"error: {folder}/03-\w+\.txt: cannot be written \(No space left on device\); whole stages"
+        rf" written: {', '.join(names)}\. Choose another --dump-stages\n",
+        made.err,
+    )
 
 
 def test_ctrl_c_leaves_nothing_behind(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,14 +42,21 @@ class StageDump:
     """Numbered files for --dump-stages: every stage as text, graphs also as ONNX."""
 
     folder: Path
-    count: int = field(default=0)
+    written: list[str] = field(default_factory=list[str])
 
     def __call__(self, stage: str, made: Any) -> None:
-        self.count += 1
-        path = self.folder / f"{self.count:02d}-{stage}.txt"
-        write_file(path, str(made))
-        if isinstance(made, Graph):
-            write_file(path.with_suffix(".onnx"), onnx_bytes(made))
+        name = f"{len(self.written) + 1:02d}-{stage}"
+        try:
+            write_file(self.folder / f"{name}.txt", str(made))
+            if isinstance(made, Graph):
+                write_file(self.folder / f"{name}.onnx", onnx_bytes(made))
+        except RidgelineError as error:
+            raise RidgelineError(
+                f"{error.what}; whole stages written: {', '.join(self.written) or 'none'}",
+                where=error.where,
+                fix="Choose another --dump-stages",
+            ) from error
+        self.written.append(name)
 
 
 Dump = Callable[[str, Any], None]
@@ -78,6 +85,12 @@ def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
                 where="--shape",
                 fix="For example: --shape image=1,3,224,224",
             )
+        if name in shapes:
+            raise RidgelineError(
+                f"'{name}' is given twice: {_listed(shapes[name])} and {_listed(shape)}",
+                where="--shape",
+                fix="Give one shape for each input",
+            )
         shapes[name] = shape
     return shapes
 
@@ -89,7 +102,26 @@ def read_graph(
     dump: Dump | None = None,
 ) -> Graph:
     """The folded and fused graph. Without --batch, an open first dimension is 1."""
-    return api.read_onnx(model, shapes=shapes, batch=batch, dump=dump)
+    for name, shape in shapes.items():
+        if batch is not None and shape[0] != batch:
+            raise RidgelineError(
+                f"--batch {batch} and --shape {name}={_listed(shape)} differ in the number of"
+                " samples, the first dimension",
+                fix="Leave one of them out",
+            )
+    graph = api.read_onnx(model, shapes=shapes, batch=batch, dump=dump)
+    for what, values in (("inputs", graph.inputs), ("outputs", graph.outputs)):
+        if not values:
+            raise RidgelineError(
+                f"the model has no {what}, so there is nothing to compute",
+                where=str(model),
+                fix=f"Export it with its {what}",
+            )
+    return graph
+
+
+def _listed(shape: tuple[int, ...]) -> str:
+    return ",".join(map(str, shape))
 
 
 def batched_graph(model: Path, prepared: Prepared, data: Arrays, recipe: Recipe) -> Graph | None:
@@ -165,13 +197,23 @@ def prepare(
 ) -> Prepared:
     """The quantised graph; a model that is quantised already is taken as it is."""
     if is_quantised(graph):
-        notes = ("the model is quantised already: --calibrate is not used",) if calibrate else ()
-        return Prepared(graph, None, notes)
+        return Prepared(graph, None, tuple(_unused(recipe, calibrate)))
     samples, notes = _samples(graph, calibrate, data)
     quantised = api.quantize(graph, samples, recipe)
     if dump is not None:
         dump("quantize", quantised)
     return Prepared(quantised, graph, notes, samples)
+
+
+def _unused(recipe: Recipe, calibrate: Path | None) -> Iterator[str]:
+    """A remark on each option that says nothing to a model that is quantised already."""
+    if calibrate is not None:
+        read_arrays(calibrate)
+        yield "the model is quantised already: --calibrate is not used"
+    for option in ("activations", "observer"):
+        chosen = getattr(recipe, option)
+        if chosen != getattr(Recipe(), option):
+            yield f"the model is quantised already: --{option} {chosen} is not used"
 
 
 def _samples(

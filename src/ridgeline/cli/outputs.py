@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.cli.failure import discard_stdout
 from ridgeline.errors import RidgelineError
 from ridgeline.files import write_whole
+from ridgeline.render.plain import visible
 
 if TYPE_CHECKING:
     # `doctor` prints with this module where NumPy may be missing.
@@ -48,6 +49,23 @@ def _obstacle(path: Path) -> str:
     if path.exists() and not os.access(path, os.W_OK):
         return "it is write-protected"
     return ""
+
+
+def check_distinct(paths: Mapping[str, Path | None]) -> None:
+    """Raise RidgelineError if two options would write to one path; a device may take both."""
+    options: dict[str, str] = {}
+    for option, path in paths.items():
+        if path is None:
+            continue
+        real = os.path.realpath(path)
+        is_device = os.path.exists(real) and not os.path.isfile(real) and not os.path.isdir(real)
+        if real in options and not is_device:
+            raise RidgelineError(
+                f"is given for both {options[real]} and {option}",
+                where=str(path),
+                fix="Choose another path for one of them",
+            )
+        options[real] = option
 
 
 def make_folder(path: Path, option: str) -> None:
@@ -104,5 +122,5 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print a remark to stderr, so that stdout holds results only."""
-    print(text, file=sys.stderr)
+    """Print a remark of one line to stderr, so that stdout holds results only."""
+    print(visible(text), file=sys.stderr)

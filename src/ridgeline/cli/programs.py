@@ -16,7 +16,14 @@ from ridgeline.cli.model import (
     read_graph,
     stage_dump,
 )
-from ridgeline.cli.outputs import check_writable, note, say, write_arrays, write_file
+from ridgeline.cli.outputs import (
+    check_distinct,
+    check_writable,
+    note,
+    say,
+    write_arrays,
+    write_file,
+)
 from ridgeline.cli.report_files import ReportFiles
 from ridgeline.cli.show import Format, show_report, stage
 from ridgeline.frontend.onnx_writer import onnx_bytes
@@ -26,6 +33,7 @@ from ridgeline.machine.instructions import Unit
 from ridgeline.machine.program import DeviceSegment, Program, load_program
 from ridgeline.machine.steady import steady_cycles
 from ridgeline.quant.recipe import Recipe
+from ridgeline.render.plain import visible
 from ridgeline.render.units import percent, size
 from ridgeline.results.columns import choose_columns
 
@@ -46,7 +54,7 @@ def quantize(
         fitting = fit_arrays(samples, input_types(graph), calibrate)
         quantised = api.quantize(graph, fitting, recipe)
         write_file(output, onnx_bytes(quantised))
-    say(f"{output}: {len(quantised.nodes)} nodes, {recipe.activations} activations")
+    say(visible(f"{output}: {len(quantised.nodes)} nodes, {recipe.activations} activations"))
 
 
 def compile(
@@ -62,6 +70,7 @@ def compile(
 ) -> None:
     """Write the program."""
     check_writable(output, "--output")
+    check_distinct({"--output": output, "--dump-stages": dump_stages})
     machine = api.load_machine(machine_name, settings)
     check_formats(machine, recipe.activations, None)
     dump = stage_dump(dump_stages)
@@ -72,7 +81,7 @@ def compile(
         program.save(output)
     for remark in prepared.notes:
         note(f"note: {remark}")
-    say(f"{output}: {summary(program)}")
+    say(visible(f"{output}: {summary(program)}"))
 
 
 def summary(program: Program) -> str:
@@ -88,7 +97,7 @@ def summary(program: Program) -> str:
 def disassemble(path: Path) -> None:
     """Print every instruction."""
     for line in disassembly(load_program(path)):
-        say(line)
+        say(visible(line))
 
 
 def disassembly(program: Program) -> Iterator[str]:
@@ -125,7 +134,7 @@ def check_program(path: Path) -> None:
     program = load_program(path)
     with stage("checking"):
         check(program)
-    say(f"{path}: legal: {summary(program)}")
+    say(visible(f"{path}: legal: {summary(program)}"))
 
 
 def execute(path: Path, input: Path, output: Path | None, labels: bool) -> None:
@@ -144,7 +153,7 @@ def execute(path: Path, input: Path, output: Path | None, labels: bool) -> None:
         write_arrays(output, outputs)
     for name, array in outputs.items():
         least, most = (f"{array.min():g}", f"{array.max():g}") if array.size else ("-", "-")
-        say(f"{name}: {array.dtype}{list(array.shape)}, {least} to {most}")
+        say(visible(f"{name}: {array.dtype}{list(array.shape)}, {least} to {most}"))
     if wanted is not None:
         found = accuracy(wanted, outputs)
         right = f"{found.quantised_right} of {found.images}"

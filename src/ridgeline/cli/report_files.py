@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ridgeline.cli.outputs import check_writable, note, write_file
+from ridgeline.cli.outputs import check_distinct, check_writable, note, write_file
 from ridgeline.machine.simulate import Trace
 from ridgeline.results.rows import Report
 
@@ -20,9 +20,14 @@ class ReportFiles:
 
     def check(self) -> None:
         """Raise RidgelineError before the work if one of them could not be written after it."""
-        check_writable(self.trace, "--trace")
-        check_writable(self.json, "--json")
-        check_writable(self.html, "--html")
+        paths = self.paths()
+        for option, path in paths.items():
+            check_writable(path, option)
+        check_distinct(paths)
+
+    def paths(self) -> dict[str, Path | None]:
+        """The path of each option."""
+        return {"--trace": self.trace, "--json": self.json, "--html": self.html}
 
     def write(self, report: Report, trace: Trace) -> None:
         """Write those that are wanted."""

@@ -18,7 +18,7 @@ from ridgeline.cli.model import (
     read_graph,
     stage_dump,
 )
-from ridgeline.cli.outputs import check_writable, write_arrays
+from ridgeline.cli.outputs import check_distinct, check_writable, write_arrays
 from ridgeline.cli.report_files import ReportFiles
 from ridgeline.cli.show import Format, show_report, stage
 from ridgeline.errors import RidgelineError
@@ -96,6 +96,8 @@ def _check_options(options: RunOptions) -> None:
     choose_columns(options.columns)
     check_writable(options.output, "--output")
     options.files.check()
+    folder = {"--dump-stages": options.dump_stages}
+    check_distinct({"--output": options.output, **options.files.paths(), **folder})
     for option, given in (("--output", options.output), ("--labels", options.labels)):
         if given and options.input is None:
             raise RidgelineError(

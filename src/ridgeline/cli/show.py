@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from enum import StrEnum
 
 from ridgeline.cli.outputs import note, say
-from ridgeline.results.columns import choose_columns
+from ridgeline.errors import RidgelineError
+from ridgeline.results.columns import COLUMNS, choose_columns
 from ridgeline.results.rows import Report
 
 PIPED_WIDTH = 80
@@ -75,5 +76,12 @@ def stage(what: str) -> Generator[None]:
 
 
 def split_columns(texts: Sequence[str]) -> list[str]:
-    """Column keys of options that are repeated or hold commas."""
-    return [key.strip() for text in texts for key in text.split(",") if key.strip()]
+    """Column keys of options that are repeated or hold commas.
+
+    Raises RidgelineError for options that name none.
+    """
+    keys = [key.strip() for text in texts for key in text.split(",") if key.strip()]
+    if texts and not keys:
+        known = ", ".join(column.key for column in COLUMNS)
+        raise RidgelineError("names no column", where="--columns", fix=f"Known: all, {known}")
+    return keys
