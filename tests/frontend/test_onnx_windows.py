@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import onnx
 import pytest
 from onnx import helper
 
+from ridgeline.errors import RidgelineError
 from ridgeline.frontend.graph_runner import GraphRunner
 from ridgeline.frontend.onnx_reader import read_onnx
 from ridgeline.frontend.runtime import run_model
@@ -52,6 +54,61 @@ def test_ceil_mode(op: str, size: int, counted: int) -> None:
                 ceil_mode=1, **extra,
             )  # fmt: skip
             _agrees(model, shape)
+
+
+def _text(body: str, **weights: tuple[int, ...]) -> bytes:
+    header = '<ir_version: 8, opset_import: ["" : 17]> g (float[1, 3, 4, 4] x) => (float[] y)'
+    model = onnx.parser.parse_model(f"{header} {{ {body} }}")
+    for name, shape in weights.items():
+        tensor = onnx.numpy_helper.from_array(np.ones(shape, np.float32), name)
+        model.graph.initializer.append(tensor)
+    return bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        (
+            _text("y = Conv(x, w)", w=(2, 5, 3, 3)),
+            "g, node 'y' (Conv): weights fp32[2,5,3,3] with group 1 and an input of 3 channels do "
+            "not fit: the weights take 5 x 1 = 5 channels",
+        ),
+        (
+            _text("y = Conv<group=2>(x, w)", w=(2, 1, 3, 3)),
+            "the weights take 1 x 2 = 2 channels and give 2, which group must divide",
+        ),
+        (
+            _text("y = Conv<group=3>(x, w)", w=(4, 1, 3, 3)),
+            "the weights take 1 x 3 = 3 channels and give 4, which group must divide",
+        ),
+        (_text("y = Conv<group=0>(x, w)", w=(2, 3, 3, 3)), "group is 0, and must be 1 or more"),
+        (_text("y = Conv(x, w)", w=(0, 3, 3, 3)), "of 3 channels: a convolution of nothing"),
+        (
+            _text("y = Conv(x, w, b)", w=(2, 3, 3, 3), b=(5,)),
+            "the bias fp32[5] does not fit weights fp32[2,3,3,3]",
+        ),
+        (
+            _text("y = Conv(x, w)", w=(2, 3, 7, 7)),
+            "g, node 'y' (Conv): a window reaches over [7, 7] elements, but the padded input has "
+            "[4, 4]. Check --shape",
+        ),
+        (
+            _text("y = MaxPool<kernel_shape=[3, 3], dilations=[2, 2], ceil_mode=1>(x)"),
+            "g, node 'y' (MaxPool): a window reaches over [5, 5] elements",
+        ),
+        (
+            _text('y = MaxPool<kernel_shape=[2, 2], dilations=[2, 1], auto_pad="SAME_UPPER">(x)'),
+            "ONNX and ONNX Runtime pad a dilated pool with auto_pad SAME_UPPER differently. Export",
+        ),
+        (
+            _text("y = AveragePool<kernel_shape=[2, 2], pads=[0, 0, 2, 0]>(x)"),
+            "g, node 'y' (AveragePool): pads [0, 0, 2, 0] are not all smaller than the kernel",
+        ),
+    ],
+)
+def test_windows_and_channels_that_do_not_fit(model: bytes, text: str) -> None:
+    with pytest.raises(RidgelineError, match=re.escape(text)):
+        read_onnx(model)
 
 
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])

@@ -75,9 +75,9 @@ def _sharing(graph: Graph, **ranges: tuple[float, float]) -> tuple[Sharing, dict
 
 
 def test_moves_keep_their_input() -> None:
-    graph = _graph("c = Conv(x, w) m = MaxPool<kernel_shape=[2, 2]>(c) y = Flatten(m)")
+    graph = _graph("c = Conv(x, w) p = MaxPool<kernel_shape=[2, 2]>(c) y = Flatten(p)")
     _, root = _sharing(graph, x=(0, 1), c=(-1, 1))
-    assert root["c"] == root["m"] == root["y"] != root["x"]
+    assert root["c"] == root["p"] == root["y"] != root["x"]
 
 
 CONCAT = "a = Conv(x, w) b = Conv(x, w) r = {} y = Concat<axis=1>(r, b)"

@@ -19,7 +19,7 @@ from ridgeline.frontend.onnx_arithmetic import (
 )
 from ridgeline.frontend.onnx_qlinear import read_qlinear_conv, read_qlinear_matmul
 from ridgeline.frontend.onnx_source import Source
-from ridgeline.frontend.onnx_windows import convolution_attributes, read_window, with_ceil_mode
+from ridgeline.frontend.onnx_windows import convolution_attributes, read_pool_window, with_ceil_mode
 from ridgeline.ir import Node, Value
 
 Nodes = tuple[Node, ...]
@@ -34,6 +34,8 @@ def _conv(source: Source) -> Nodes:
     weights = source.input(1)
     attrs = convolution_attributes(source, weights)
     bias = source.optional(2)
+    if bias is not None and bias.type.shape != weights.type.shape[:1]:
+        raise source.error(f"the bias {bias.type} does not fit weights {weights.type}")
     inputs = (source.input(0), weights) + ((bias,) if bias is not None else ())
     return (source.node("Conv", inputs, attrs),)
 
@@ -155,7 +157,7 @@ def _clip_on_host(source: Source) -> Nodes:
 def _max_pool(source: Source) -> Nodes:
     if len(source.outputs) > 1:
         return (source.on_host(),)
-    window = with_ceil_mode(source, read_window(source, tuple(source.attrs["kernel_shape"])))
+    window = with_ceil_mode(source, read_pool_window(source))
     if window is None:
         return (source.on_host(),)
     attrs = {
@@ -176,7 +178,7 @@ def _global_max_pool(source: Source) -> Nodes:
 
 
 def _average_pool(source: Source) -> Nodes:
-    window = read_window(source, tuple(source.attrs["kernel_shape"]))
+    window = read_pool_window(source)
     if any(d != 1 for d in window.dilations):
         return (source.on_host(),)
     counted = bool(source.attrs.get("count_include_pad", 0))

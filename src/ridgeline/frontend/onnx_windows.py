@@ -31,20 +31,50 @@ def read_window(source: Source, kernel_shape: tuple[int, ...]) -> Window:
     dilations = tuple(source.attrs.get("dilations") or [1] * rank)
     pads = tuple(source.attrs.get("pads") or [0] * 2 * rank)
     mode = source.attrs.get("auto_pad", "NOTSET")
-    window = Window(kernel_shape, strides, dilations, pads)
     if not (len(strides) == len(dilations) == rank and len(pads) == 2 * rank):
         raise source.error(
             f"kernel {list(kernel_shape)}, strides {list(strides)}, dilations {list(dilations)} "
             f"and pads {list(pads)} do not fit together"
         )
-    if mode in ("NOTSET", ""):
-        return window
+    window = Window(kernel_shape, strides, dilations, pads)
     spatial = source.input(0).type.shape[2:]
-    return Window(kernel_shape, strides, dilations, _auto_pads(window, spatial, mode))
+    if mode not in ("NOTSET", ""):
+        pads = _auto_pads(window, spatial, mode)
+        window = Window(kernel_shape, strides, dilations, pads)
+    padded = [n + pads[i] + pads[rank + i] for i, n in enumerate(spatial)]
+    if any(span > size for span, size in zip(window.spans(), padded, strict=True)):
+        raise source.error(
+            f"a window reaches over {window.spans()} elements, but the padded input has {padded}",
+            "Check --shape: the input is too small for this model.",
+        )
+    return window
+
+
+def read_pool_window(source: Source) -> Window:
+    """The window of a pool, whose padding must be shorter than its kernel."""
+    window = read_window(source, tuple(source.attrs["kernel_shape"]))
+    mode = source.attrs.get("auto_pad", "NOTSET")
+    if mode.startswith("SAME") and any(d != 1 for d in window.dilations):
+        raise source.error(
+            f"ONNX and ONNX Runtime pad a dilated pool with auto_pad {mode} differently",
+            "Export the model with its padding as numbers (pads).",
+        )
+    if _pads_too_far(window):
+        raise source.error(
+            f"pads {list(window.pads)} are not all smaller than the kernel "
+            f"{list(window.kernel_shape)}, and so some windows would hold padding only"
+        )
+    return window
+
+
+def _pads_too_far(window: Window) -> bool:
+    kernels = window.kernel_shape * 2
+    return any(pad >= k for pad, k in zip(window.pads, kernels, strict=True) if pad)
 
 
 def convolution_attributes(source: Source, weights: Value) -> dict[str, object]:
     """The attributes of a Conv primitive from those of an ONNX convolution."""
+    _check_channels(source, weights)
     window = read_window(source, weights.type.shape[2:])
     return {
         "kernel_shape": window.kernel_shape,
@@ -53,6 +83,21 @@ def convolution_attributes(source: Source, weights: Value) -> dict[str, object]:
         "pads": window.pads,
         "group": int(source.attrs.get("group", 1)),
     }
+
+
+def _check_channels(source: Source, weights: Value) -> None:
+    group = int(source.attrs.get("group", 1))
+    channels, shape = source.input(0).type.shape[1], weights.type.shape
+    told = f"weights {weights.type} with group {group} and an input of {channels} channels"
+    if 0 in shape or channels == 0:
+        raise source.error(f"{told}: a convolution of nothing", "Export the model without it.")
+    if group < 1:
+        raise source.error(f"group is {group}, and must be 1 or more")
+    if shape[1] * group != channels or shape[0] % group:
+        raise source.error(
+            f"{told} do not fit: the weights take {shape[1]} x {group} = {shape[1] * group} "
+            f"channels and give {shape[0]}, which group must divide"
+        )
 
 
 def _auto_pads(window: Window, spatial: tuple[int, ...], mode: str) -> tuple[int, ...]:
@@ -84,10 +129,9 @@ def with_ceil_mode(source: Source, window: Window) -> Window | None:
         reach = (outputs[axis] - 1) * window.strides[axis] + window.spans()[axis]
         needed = reach - sizes[axis] - window.pads[axis]
         ends.append(max(window.pads[rank + axis], needed))
-    if any(end >= k for end, k in zip(ends, window.kernel_shape, strict=True) if end):
-        return None
     pads = window.pads[:rank] + tuple(ends)
-    return Window(window.kernel_shape, window.strides, window.dilations, pads)
+    padded = Window(window.kernel_shape, window.strides, window.dilations, pads)
+    return None if _pads_too_far(padded) else padded
 
 
 def without_padding_windows(node: Any, sizes: Sequence[int], type: TensorType) -> TensorType:
