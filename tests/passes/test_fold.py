@@ -113,17 +113,6 @@ def test_a_result_that_is_read_twice_is_not_scaled() -> None:
     assert _ops(_folded(model)) == ["Conv", "Mul", "Add", "Add"]
 
 
-def test_a_negative_variance_is_left_to_the_host() -> None:
-    bad = {**NORMALISATION, "variance": -np.ones(6, np.float32)}
-    model = _model(
-        IMAGE + "{ c = Conv(x, w, b) y = BatchNormalization(c, gamma, beta, mean, variance) }",
-        **CONV,
-        **bad,
-    )
-    graph = fold(read_onnx(model), evaluate_constant)
-    assert _ops(graph) == ["Conv", "BatchNormalization"]
-
-
 def test_identities_go_and_output_names_stay() -> None:
     model = _model(
         "(float[2, 3] x) => (float[2, 3] y, float[2, 3] z) <int64[2] s = {2, 3}> {"

@@ -40,6 +40,23 @@ def _conv(source: Source) -> Nodes:
     return (source.node("Conv", inputs, attrs),)
 
 
+def _batch_normalization(source: Source) -> Nodes:
+    """The host's own until passes.fold takes it; its variance must have a root."""
+    variance = source.constant(4)
+    if variance is None or source.attrs.get("training_mode"):
+        return ()
+    epsilon = float(source.attrs.get("epsilon", 1e-5))
+    bad = variance.astype(np.float64) + epsilon <= 0
+    if bad.any():
+        found = source.input(4)
+        raise source.error(
+            f"its variance '{found.name}' has {int(bad.sum())} of {variance.size} values that are "
+            f"too low for a root ({float(variance[bad][0]):g})",
+            "Train or export the model again.",
+        )
+    return ()
+
+
 def _gemm(source: Source) -> Nodes:
     """alpha * A' B' + beta * C as MatMul; stays Gemm where alpha or beta meets a computed one."""
     alpha, beta = float(source.attrs.get("alpha", 1.0)), float(source.attrs.get("beta", 1.0))
@@ -268,6 +285,7 @@ def _quantisation(source: Source) -> Nodes:
 TABLE: dict[str, Callable[[Source], Nodes]] = {
     "Add": _same,
     "AveragePool": _average_pool,
+    "BatchNormalization": _batch_normalization,
     "Clip": _clip,
     "Concat": _concat,
     "Conv": _conv,

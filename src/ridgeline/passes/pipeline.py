@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from ridgeline.frontend.evaluate import evaluate_constant
 from ridgeline.ir import Graph
 from ridgeline.passes.absorb_qdq import absorb_qdq
 from ridgeline.passes.dead import remove_dead
+from ridgeline.passes.finite import check_finite
 from ridgeline.passes.fold import fold
 from ridgeline.passes.fold_before import fold_before
 from ridgeline.passes.fuse import fuse
@@ -19,11 +22,13 @@ Dump = Callable[[str, Graph], None]
 
 
 def _fold(graph: Graph) -> Graph:
-    return fold(graph, evaluate_constant)
+    with np.errstate(over="ignore", invalid="ignore"):  # check_finite tells them with their node
+        return check_finite(fold(graph, evaluate_constant))
 
 
 def _fold_all(graph: Graph) -> Graph:
-    return lower_transposed(fold_before(_fold(graph)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return check_finite(lower_transposed(fold_before(_fold(graph))))
 
 
 def _finish(graph: Graph) -> Graph:
