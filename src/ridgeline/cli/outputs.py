@@ -7,6 +7,7 @@ import os
 import sys
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,11 @@ def check_writable(path: Path | None, option: str) -> None:
 
 
 def _obstacle(path: Path) -> str:
+    if path.is_symlink():
+        # What a link names is written, not the link; one that names itself is the system's error.
+        with suppress(FileNotFoundError):
+            path.stat()
+        path = path.resolve()
     folder = path.parent
     if path.is_dir():
         return "it is a folder"
