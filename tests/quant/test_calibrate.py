@@ -9,7 +9,8 @@ import pytest
 
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend.onnx_reader import read_onnx
-from ridgeline.ir import Graph
+from ridgeline.ir import Graph, Node, TensorType, Value
+from ridgeline.numerics.formats import FP32
 from ridgeline.quant.calibrate import calibrate, sample_batches
 from ridgeline.quant.recipe import Recipe
 
@@ -84,3 +85,35 @@ def test_errors(samples: dict[str, Any], text: str) -> None:
     graph = _graph()
     with pytest.raises(RidgelineError, match=re.escape(text)):
         calibrate(graph, samples, [graph.nodes[1].output], Recipe())
+
+
+def _inputs(*shapes: tuple[int, ...]) -> Graph:
+    values = [Value(n, TensorType(s, FP32)) for n, s in zip("abc", shapes, strict=False)]
+    made = Value("y", TensorType(shapes[0], FP32))
+    return Graph("g", tuple(values), (made,), (Node("Sin", "n", (values[0],), (made,)),), 21)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "text"),
+    [
+        (
+            ((1, 0, 4),),
+            "graph 'g': input 'a' is fp32[1,0,4], so no sample of it has a value. Export the model",
+        ),
+        (
+            ((1, 3), (2, 3)),
+            "graph 'g': input 'b' is fp32[2,3], which has another first dimension than input 'a', "
+            "fp32[1,3], and samples are counted along it. Store 'b' in the model if",
+        ),
+        (((1, 3), ()), "input 'b': the samples have the shape [1], but it takes fp32[]. Reshape"),
+    ],
+)
+def test_inputs_that_no_samples_fit(shapes: tuple[tuple[int, ...], ...], text: str) -> None:
+    graph = _inputs(*shapes)
+    samples = {v.name: np.ones((1, *v.type.shape[1:]), np.float32) for v in graph.inputs}
+    with pytest.raises(RidgelineError, match=re.escape(text)):
+        calibrate(graph, samples, list(graph.outputs), Recipe())
+
+
+def test_nothing_to_observe() -> None:
+    assert calibrate(_inputs((1, 3), (2, 3)), {}, [], Recipe()) == {}

@@ -221,3 +221,25 @@ def test_digits_bit_for_bit(shipped: Any) -> None:
     logits = quantised.nodes[-1].input(0)
     found = GraphRunner(quantised, [logits]).run({"image": images})[0]
     np.testing.assert_array_equal(found, evaluate(quantised, {"image": images})[id(logits)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("float", "y = Identity(x)"),
+        ("float", "y = Sin(x)"),
+        ("float", "y = com.microsoft.QuickGelu(x)"),
+        ("float16", "y = Abs(x)"),
+        ("int64", "y = Add(x, x)"),
+    ],
+)
+def test_a_model_with_nothing_to_quantise_stays_as_it_is(kind: str, body: str) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>'
+        f" g ({kind}[2, 3] x) => ({kind}[2, 3] y) {{ {body} }}"
+    )
+    graph = read_onnx(model.SerializeToString())
+    samples = {"x": np.ones((4, 3), graph.inputs[0].type.dtype.numpy)}
+    made = quantize(graph, samples)
+    assert not [n for n in made.nodes if n.op == "QuantizeLinear"]
+    assert len(GraphRunner(made).run({"x": samples["x"][:2]})) == 1

@@ -24,9 +24,11 @@ def calibrate(
     """The observed range of each of `values`, by id(value).
 
     `samples` holds, by input name, arrays of [samples, ...]: the graph's shape with any first
-    dimension. One batch of activations is in memory at a time. Raises RidgelineError for samples
-    that do not fit.
+    dimension. One batch of activations is in memory at a time. Without values nothing is run.
+    Raises RidgelineError for samples that do not fit.
     """
+    if not values:
+        return {}
     observers = [create_observer(recipe) for _ in values]
     runner = GraphRunner(graph, values)
     for batch in sample_batches(graph, samples):
@@ -48,6 +50,7 @@ def sample_batches(graph: Graph, samples: Mapping[str, Array]) -> Iterator[dict[
 
     The last batch is filled with samples from before it, so that no made-up value is observed.
     """
+    _check_batch(graph)
     checked = {v.name: _checked(v, samples) for v in graph.inputs}
     counts = {name: len(array) for name, array in checked.items() if array.ndim}
     count = max(counts.values(), default=1)
@@ -67,10 +70,33 @@ def sample_batches(graph: Graph, samples: Mapping[str, Array]) -> Iterator[dict[
         yield {n: array[indices] if array.ndim else array for n, array in checked.items()}
 
 
+def _check_batch(graph: Graph) -> None:
+    """Refuse inputs that no row of samples fits: of no elements, or of another batch."""
+    where = f"graph '{graph.name}'"
+    for value in graph.inputs:
+        if 0 in value.type.shape:
+            raise RidgelineError(
+                f"input '{value.name}' is {value.type}, so no sample of it has a value",
+                where=where,
+                fix="Export the model with dimensions of 1 or more.",
+            )
+    sized = [v for v in graph.inputs if v.type.shape]
+    odd = next((v for v in sized if v.type.shape[0] != sized[0].type.shape[0]), None)
+    if odd is not None:
+        raise RidgelineError(
+            f"input '{odd.name}' is {odd.type}, which has another first dimension than input "
+            f"'{sized[0].name}', {sized[0].type}, and samples are counted along it",
+            where=where,
+            fix=f"Store '{odd.name}' in the model if it holds weights, or calibrate a model whose "
+            "inputs share their batch.",
+        )
+
+
 def _checked(value: Value, samples: Mapping[str, Array]) -> Array:
     """The samples of one input, fit to be fed."""
     where = f"calibration samples, input '{value.name}'"
-    expected = f"{value.type.dtype}[samples, {', '.join(map(str, value.type.shape[1:]))}]"
+    dims = ", ".join(["samples", *map(str, value.type.shape[1:])] if value.type.shape else [])
+    expected = f"{value.type.dtype}[{dims}]"
     if value.name not in samples:
         raise RidgelineError(
             f"the samples lack it; it takes {expected}",
