@@ -13,6 +13,7 @@ from ridgeline.compiler.plan import Operand, TiledLayer, split_box
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Load, Store
 
+STORE_PARTS = 4
 LOAD_PARTS = 8
 """A tensor that comes on chip whole comes in about this many parts, so that work starts early."""
 
@@ -96,8 +97,11 @@ class Emitter:
         if layer.store:
             box, region = layer.boxes[number], layer.outputs[number]
             address = self.addresses[id(plan.output.root)]
-            for one in transfer(Store, region, box, address, plan.index):
-                self.builder.add(one)
+            # In parts where it is the only box: the first leave while the last are made.
+            count = STORE_PARTS if len(layer.boxes) == 1 else 1
+            for part in split_box(box, max(box.x1 - box.x0, -(-box.rows // count))):
+                for one in transfer(Store, region, part, address, plan.index):
+                    self.builder.add(one)
 
     def _load(self, operand: Operand, region: Region, index: int) -> None:
         address = operand.address if operand.constant else self.addresses[id(operand.root)]
