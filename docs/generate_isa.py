@@ -49,10 +49,10 @@ the program as a race. A place is a unified-buffer line, an accumulator entry, a
 parameter slot, or {GRANULE_BYTES} bytes of device or host memory: finer neighbours count as one.
 
 One instruction a cycle is dispatched, in program order, to its unit's queue, which holds
-`queue_depth`; it may start in the cycle after. When several could start in one cycle, the array goes
-first, then the vector unit, then the users of the device-memory port: of these, the one that has
-been ready longest, then by the unit's number. An instruction holds the read port of each bank that
-it names while it issues, and the write port until it drains; a unit never waits for itself.
+`queue_depth`; it may start in the cycle after. When several could start in one cycle, the array
+goes first, then the vector unit, then the users of the device-memory port: of these, the one that
+has been ready longest, then by the unit's number. An instruction holds the read port of each bank
+that it names while it issues, and the write port until it drains; a unit never waits for itself.
 
 ## Memories and numbers
 

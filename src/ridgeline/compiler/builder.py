@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ridgeline.compiler.plan import WeightTile
-from ridgeline.machine.operands import bank_mask
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import (
     Accesses,
@@ -20,6 +19,7 @@ from ridgeline.machine.instructions import (
     Store,
     WindowReduce,
 )
+from ridgeline.machine.operands import bank_mask
 
 Traced = tuple[Instruction, Accesses]
 """An instruction and what it touches, worked out once."""
