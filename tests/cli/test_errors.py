@@ -654,3 +654,25 @@ def test_a_stdout_without_greek_letters(shipped: Any) -> None:
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
     assert "?s for one inference" in made.stdout
+
+
+def test_a_model_with_nothing_to_quantise(ridgeline: Run, tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Sin", ["x"], ["y"], name="wave")],
+        "g",
+        [value("x", TensorProto.FLOAT, [2, 3])],
+        [value("y", TensorProto.FLOAT, [2, 3])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    np.savez(tmp_path / "c.npz", x=np.ones((2, 3), np.float32))
+    output = tmp_path / "q.onnx"
+    result = ridgeline(
+        "quantize", tmp_path / "m.onnx", "--calibrate", tmp_path / "c.npz", "-o", output
+    )
+    assert result.code == 2
+    assert "m.onnx: nothing in this model can be quantised" in result.err
+    assert not output.exists()

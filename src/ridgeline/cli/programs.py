@@ -26,12 +26,14 @@ from ridgeline.cli.outputs import (
 )
 from ridgeline.cli.report_files import ReportFiles
 from ridgeline.cli.show import Format, show_report, stage
+from ridgeline.errors import RidgelineError
 from ridgeline.frontend.onnx_writer import onnx_bytes
 from ridgeline.machine import tabulate
 from ridgeline.machine.check import check
 from ridgeline.machine.instructions import Unit
 from ridgeline.machine.program import DeviceSegment, Program, load_program
 from ridgeline.machine.steady import steady_cycles
+from ridgeline.passes.pipeline import is_quantised
 from ridgeline.quant.recipe import Recipe
 from ridgeline.render.plain import visible
 from ridgeline.render.units import percent, size
@@ -53,6 +55,13 @@ def quantize(
         graph = read_graph(model, parse_shapes(shapes), batch)
         fitting = fit_arrays(samples, input_types(graph), calibrate)
         quantised = api.quantize(graph, fitting, recipe)
+        if not is_quantised(quantised):
+            raise RidgelineError(
+                "nothing in this model can be quantised: no layer has a number format and an"
+                " operator that the accelerator takes",
+                where=str(model),
+                fix="See docs/graph.md for the operators; run it with: ridgeline run",
+            )
         write_file(output, onnx_bytes(quantised))
     say(visible(f"{output}: {len(quantised.nodes)} nodes, {recipe.activations} activations"))
 
