@@ -74,7 +74,7 @@ def load_machine(name: str | Path, settings: Sequence[str] = ()) -> Machine:
     text, where = _read(name)
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (RecursionError, ValueError) as error:
         raise RidgelineError(f"is not valid TOML: {error}", where=where) from error
     for setting in settings:
         _apply(data, setting)
@@ -121,19 +121,30 @@ def _apply(data: dict[str, Any], setting: str) -> None:
         raise RidgelineError(
             f"a machine has no field '{key}'", where="--set", fix=did_you_mean(key, known_keys())
         )
+    if "\n" in text or "\r" in text:
+        raise RidgelineError(f"the value of '{key}' holds a line break", where="--set")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text
+    except (RecursionError, ValueError) as error:
+        raise RidgelineError(f"the value of '{key}' cannot be read", where="--set") from error
     *path, last = key.split(".")
     table = data
     for part in path:
-        table = cast("dict[str, Any]", table.setdefault(part, {}))
+        inner = table.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise RidgelineError(f"'{part}' is a value, not a table of values", where=key)
+        table = cast("dict[str, Any]", inner)
     table[last] = value
     # A line wide enough for the array as it was may be too narrow, or too wide, for it as it is.
     if key in ("array.rows", "array.cols"):
-        cast("dict[str, Any]", data.get("unified_buffer", {})).pop("line_bytes", None)
-    cast("dict[str, Any]", data.setdefault("sources", {}))[key] = "set by the user"
+        buffer = data.get("unified_buffer")
+        if isinstance(buffer, dict):
+            cast("dict[str, Any]", buffer).pop("line_bytes", None)
+    sources = data.setdefault("sources", {})
+    if isinstance(sources, dict):
+        cast("dict[str, Any]", sources)[key] = "set by the user"
 
 
 def machine_from_dict(data: Mapping[str, Any]) -> Machine:
@@ -147,8 +158,18 @@ def machine_from_dict(data: Mapping[str, Any]) -> Machine:
         name: _section(name, kind, keys, data.get(name), data)
         for name, (kind, keys) in _SECTIONS.items()
     }
-    sources = cast("dict[str, str]", data.get("sources", {}))
-    return Machine(**top, **sections, sources=dict(sources))
+    return Machine(**top, **sections, sources=_sources(data.get("sources", {})))
+
+
+def _sources(table: Any) -> dict[str, str]:
+    """The table [sources], which says in text where each figure comes from."""
+    if not isinstance(table, Mapping):
+        raise RidgelineError(f"must be a table, not {table!r:.40}", where="sources")
+    entries = cast("Mapping[str, Any]", table)
+    for key, source in entries.items():
+        if not isinstance(source, str):
+            raise RidgelineError(f"must be text, not {source!r:.40}", where=f"sources.{key}")
+    return dict(entries)
 
 
 def _section(
@@ -163,13 +184,16 @@ def _section(
                 f"unknown key '{key}'", where=f"{name}.{key}", fix=did_you_mean(key, keys)
             )
     if name == "unified_buffer" and "line_bytes" not in entries:
-        array = cast("Mapping[str, Any]", data.get("array", {}))
+        found = data.get("array")
+        array = cast("Mapping[str, Any]", found if isinstance(found, Mapping) else {})
         rows = _value("array.rows", array.get("rows"), int)
         cols = _value("array.cols", array.get("cols"), int)
         entries["line_bytes"] = lcm(max(int(rows), 1), max(int(cols), 1))
-        unit = entries["line_bytes"] * max(int(entries.get("banks", 1)), 1)
+        banks = int(_value("unified_buffer.banks", entries.get("banks"), int))
+        size_bytes = int(_value("unified_buffer.bytes", entries.get("bytes"), int))
+        unit = entries["line_bytes"] * max(banks, 1)
         # The size is kept up to what no longer divides into whole lines.
-        entries["bytes"] = int(entries.get("bytes", 0)) // unit * unit
+        entries["bytes"] = size_bytes // unit * unit
     values = {
         key: _value(f"{name}.{key}", entries.get(key), of)
         for key, of in keys.items()
