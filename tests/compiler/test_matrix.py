@@ -137,6 +137,43 @@ def test_concat_along_every_axis(axis: int) -> None:
     assert unequal(made, expected) == 0
 
 
+@pytest.mark.parametrize("dataflow", DATAFLOWS)
+@pytest.mark.parametrize("formats", [("uint8", "uint8"), ("int8", "int8"), ("uint8", "int8")])
+@pytest.mark.parametrize("shape", [(2, 6, 5, 3), (3, 4, 19), (5, 21), (7,)])
+def test_table_runs_on_device(
+    shape: tuple[int, ...], formats: tuple[str, str], dataflow: str
+) -> None:
+    program, made, expected = run_compiled(table_of(shape, formats), small_machine(dataflow))
+    assert on_device(program), host_reason(program)
+    assert program.layers[0].op == "Sigmoid"
+    assert unequal(made, expected) == 0
+
+
+def test_a_vector_unit_without_tables_leaves_them_to_the_host() -> None:
+    able = 'vector.operations=["requantize", "add"]'
+    machine = small_machine("weight-stationary", able)
+    program, made, expected = run_compiled(table_of((2, 6, 5, 3), ("uint8", "uint8")), machine)
+    assert "has no 'lookup'" in host_reason(program)
+    assert unequal(made, expected) == 0
+
+
+def table_of(shape: tuple[int, ...], formats: tuple[str, str]) -> Node:
+    """Sigmoid of a stored tensor."""
+    from numeric_cases import Chooser
+    from ridgeline.frontend.tabulate import tabulate
+    from ridgeline.ir import Graph, TensorType, Value
+    from ridgeline.numerics.formats import FP32
+    from single_node import activation
+
+    x = Chooser(12).value(shape, formats[0])
+    y = activation("y", shape, formats[1], 1 / 256, -128 if formats[1] == "int8" else 0)
+    real = [Value(f"real_{n}", TensorType(shape, FP32)) for n in "xy"]
+    inner = Node("Sigmoid", "sigmoid", (real[0],), (real[1],))
+    function = Graph("sigmoid", (real[0],), (real[1],), (inner,)).check()
+    table = Value.constant("table", tabulate(function, x.type, y.type))
+    return Node("Lookup", "sigmoid", (x, table), (y,), {"function": function})
+
+
 def test_clip_runs_on_device() -> None:
     node = single("Clip", "int8", 4, min=-0.5, max=1.0)
     program, made, expected = run_compiled(node, small_machine())

@@ -16,6 +16,7 @@ from ridgeline.machine.instructions import (
     Load,
     LoadParams,
     LoadWeights,
+    Lookup,
     MatMul,
     Requant,
     Store,
@@ -27,6 +28,7 @@ from ridgeline.machine.program import DeviceSegment, Layer, Program
 
 DEVICE_BYTES = 4096
 WIDE = ("array.macs_per_pe_per_cycle={int8=1, int16=0.5}", "array.accumulator_bits=48")
+PLAIN = ('vector.operations=["requantize"]',)
 STILL = ("array.dataflow=output-stationary",)
 
 
@@ -55,6 +57,7 @@ def faults_of(*instructions: Instruction, settings: tuple[str, ...] = ()) -> str
 REQUANT = Requant(low=0, high=255, channels=4, out_banks=1)
 ADD = Elementwise(low=0, high=255, channels=4, out_line=8, in_banks=1, out_banks=1)
 POOL = WindowReduce(low=0, high=255, channels=4, out_line=8, in_banks=1, out_banks=1)
+TABLE = Lookup(low=0, high=255, channels=4, out_line=8, in_banks=3, out_banks=1)
 MULTIPLY = MatMul(k=4, n=4, banks=1)
 
 BEYOND_MEMORY = {
@@ -87,6 +90,8 @@ OPERANDS: dict[str, tuple[Instruction, tuple[str, ...], str]] = {
     "not a number": (replace(ADD, scale_a=float("nan")), (), "a constant is not finite"),
     "beyond float32": (replace(ADD, scale_a=1e39), (), "is beyond float32"),
     "by nothing": (replace(ADD, operation=2, scale_b=0.0), (), "divides by 0.0"),
+    "table of int16": (replace(TABLE, format=2), WIDE, "entries for 8-bit values only"),
+    "no tables": (TABLE, PLAIN, "the vector unit has no 'lookup'"),
     "planes": (
         replace(REQUANT, out_format=2, count_0=3, out_stride_0=1), WIDE, "share a line",
     ),

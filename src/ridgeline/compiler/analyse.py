@@ -16,6 +16,7 @@ from ridgeline.compiler.plan import LayerPlan, Operand, Window
 from ridgeline.compiler.support import uses_array
 from ridgeline.ir import Node, TensorType, Value
 from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions.lookup import table_lines
 from ridgeline.numerics.requantize import requant_scale
 from ridgeline.ops.stored import quant_of, scalars_of
 from ridgeline.ops.windows import Geometry
@@ -161,6 +162,18 @@ def _plan_elementwise(analyst: Analyst, node: Node, index: int) -> LayerPlan:
     return LayerPlan(index, node, "elementwise", operands, analyst.operand(node.output))
 
 
+def _plan_lookup(analyst: Analyst, node: Node, index: int) -> LayerPlan:
+    return LayerPlan(
+        index,
+        node,
+        "elementwise",
+        (analyst.operand(node.input(0)),),
+        analyst.operand(node.output),
+        table_address=analyst.pool.add(np.asarray(node.input(1).data).tobytes()),
+        table_lines=table_lines(analyst.machine),
+    )
+
+
 def _plan_concat(analyst: Analyst, node: Node, index: int) -> LayerPlan:
     operands = tuple(analyst.operand(node.input(i)) for i in range(len(node.inputs)))
     return LayerPlan(index, node, "concat", operands, analyst.operand(node.output))
@@ -178,6 +191,7 @@ PLANNERS: dict[str, Callable[[Analyst, Node, int], LayerPlan]] = {
     "Add": _plan_elementwise,
     "Mul": _plan_elementwise,
     "Clip": _plan_elementwise,
+    "Lookup": _plan_lookup,
     "MaxPool": _plan_window,
     "AveragePool": _plan_window,
     "GlobalAveragePool": _plan_window,

@@ -13,6 +13,7 @@ from ridgeline.machine.instructions import (
     Load,
     LoadParams,
     LoadWeights,
+    Lookup,
     MatMul,
     Requant,
     Space,
@@ -45,7 +46,7 @@ class Builder:
     def _with_banks(self, instruction: Instruction, accesses: Accesses) -> Instruction:
         reads = bank_mask(accesses.reads.get(Space.BUFFER), self.machine)
         writes = bank_mask(accesses.writes.get(Space.BUFFER), self.machine)
-        if isinstance(instruction, (Elementwise, WindowReduce)):
+        if isinstance(instruction, (Elementwise, WindowReduce, Lookup)):
             return replace(instruction, in_banks=reads, out_banks=writes)
         if isinstance(instruction, Requant):
             return replace(instruction, out_banks=writes)

@@ -28,7 +28,7 @@ def _layer(node: Node, placement: Placement, machine: Machine) -> Layer:
     cost = primitive.cost(node) if primitive else cost_of(node)
     return Layer(
         name=node.name,
-        op=node.op,
+        op=_operator(node),
         placed=_placed(node, placement, machine),
         macs=cost.macs,
         vector_operations=cost.vector_operations,
@@ -39,6 +39,14 @@ def _layer(node: Node, placement: Placement, machine: Machine) -> Layer:
         reason=placement.reasons[id(node)] or "",
         origin=node.origin,
     )
+
+
+def _operator(node: Node) -> str:
+    """A table goes by the name of its function where that is one operator."""
+    if node.op != "Lookup":
+        return node.op
+    function: Graph = node.attrs["function"]
+    return function.nodes[0].op if len(function.nodes) == 1 else node.op
 
 
 def _placed(node: Node, placement: Placement, machine: Machine) -> Placed:

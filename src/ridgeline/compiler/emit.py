@@ -8,7 +8,12 @@ from ridgeline.compiler.allocate import Segment, source_box
 from ridgeline.compiler.builder import Builder, Traced
 from ridgeline.compiler.layout import Box, Region, gathered, transfer
 from ridgeline.compiler.lower_matmul import lower_matmul
-from ridgeline.compiler.lower_vector import lower_concat, lower_elementwise, lower_window
+from ridgeline.compiler.lower_vector import (
+    lower_concat,
+    lower_elementwise,
+    lower_lookup,
+    lower_window,
+)
 from ridgeline.compiler.plan import Operand, TiledLayer, split_box
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Load, Store
@@ -124,6 +129,8 @@ class Emitter:
             lower_matmul(self.builder, plan, box, sources[0], target, layer.rows)
         elif plan.kind == "window":
             lower_window(self.builder, plan, box, sources[0], target, layer.table_line)
+        elif plan.node.op == "Lookup":
+            lower_lookup(self.builder, plan, box, sources[0], target, layer.table_line)
         elif plan.kind == "elementwise":
             first = layer.inputs[0]
             # A constant is loaded once, with the first box.

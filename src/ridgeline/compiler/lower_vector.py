@@ -11,7 +11,7 @@ from ridgeline.compiler.builder import Builder
 from ridgeline.compiler.layout import Box, Region
 from ridgeline.compiler.plan import LayerPlan, split_box
 from ridgeline.ir import Node, Value
-from ridgeline.machine.instructions import Elementwise, WindowReduce
+from ridgeline.machine.instructions import Elementwise, Lookup, WindowReduce
 from ridgeline.machine.instructions.vector import (
     ADD,
     DEPTHWISE,
@@ -189,6 +189,19 @@ def lower_elementwise(
             for prefix, walk in zip("ab", walks, strict=False):
                 fields |= walk.fields(prefix, part, block)
             builder.add(Elementwise(**fields))
+
+
+def lower_lookup(
+    builder: Builder, plan: LayerPlan, box: Box, source: Region, target: Region, table_line: int
+) -> None:
+    """Emit one output box of a Lookup, block by block."""
+    for part in _parts(box):
+        for block in range(target.layout.blocks):
+            walk = _Source(source).fields("a", part, block)
+            fields = _output_fields(plan, part, target, block)
+            fields |= {name.removeprefix("a_"): value for name, value in walk.items()}
+            fields |= {"format": format_code(source.layout.format), "table_line": table_line}
+            builder.add(Lookup(**fields))
 
 
 def _binary_constants(node: Node) -> dict[str, Any]:

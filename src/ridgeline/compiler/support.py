@@ -208,6 +208,15 @@ def _clip(node: Node, machine: Machine, storage: Stores) -> str | None:
     return _rescale_reason(node, machine)
 
 
+def _lookup(node: Node, machine: Machine, storage: Stores) -> str | None:
+    if "lookup" not in machine.vector.operations:
+        return f"the vector unit of {machine.name} has no 'lookup'"
+    x = node.input(0)
+    if INT16 in (x.type.dtype, node.output.type.dtype):
+        return "a table has entries for 8-bit values only"
+    return None if storage_of(x, storage, _common_axis([x], storage)) else _lies_otherwise(x)
+
+
 def _pool(node: Node, machine: Machine, storage: Stores) -> str | None:
     name = "max_pool" if node.op == "MaxPool" else "average_pool"
     if name not in machine.vector.operations:
@@ -306,6 +315,7 @@ RULES: dict[str, Rule] = {
     "Add": _binary,
     "Mul": _binary,
     "Clip": _clip,
+    "Lookup": _lookup,
     "MaxPool": _pool,
     "AveragePool": _pool,
     "GlobalAveragePool": _pool,

@@ -19,6 +19,7 @@ from ridgeline.frontend.onnx_arithmetic import (
 )
 from ridgeline.frontend.onnx_qlinear import read_qlinear_conv, read_qlinear_matmul
 from ridgeline.frontend.onnx_source import Source
+from ridgeline.frontend.onnx_types import element_of_dtype
 from ridgeline.frontend.onnx_windows import convolution_attributes, read_pool_window, with_ceil_mode
 from ridgeline.ir import Node, Value
 
@@ -261,6 +262,12 @@ def _identity(source: Source) -> Nodes:
     return (source.node("Identity", (source.input(0),), {}, source.outputs[:1]),)
 
 
+def _cast_like(source: Source) -> Nodes:
+    """Of the second input only the format counts, which is known."""
+    attrs = {**source.attrs, "to": element_of_dtype(source.input(1).type.dtype)}
+    return (source.node("Cast", source.inputs[:1], attrs),)
+
+
 def _dropout(source: Source) -> Nodes:
     training = source.optional(2)
     if len(source.outputs) > 1 or (
@@ -286,6 +293,7 @@ TABLE: dict[str, Callable[[Source], Nodes]] = {
     "Add": _same,
     "AveragePool": _average_pool,
     "BatchNormalization": _batch_normalization,
+    "CastLike": _cast_like,
     "Clip": _clip,
     "Concat": _concat,
     "Conv": _conv,

@@ -5,6 +5,7 @@ operator, its fused clip, QuantizeLinear, the pattern that ONNX Runtime fuses in
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,8 @@ class _Writer:
 
     def _opset(self) -> int:
         """The primitives are written as of opset 21; operators on the host keep the graph's."""
-        hosted = any(n.op not in PRIMITIVES for n in self.graph.nodes)
+        nodes = [m for n in self.graph.nodes for m in _function_nodes(n) or (n,)]
+        hosted = any(n.op not in PRIMITIVES for n in nodes)
         return self.graph.opset if hosted else GRAPH_OPSET
 
     def _info(self, value: Value) -> Any:
@@ -178,9 +180,10 @@ class _Writer:
         if node.op == "MatMul" and len(node.inputs) > 2 and len(node.input(0).type.shape) != 2:
             self._quantised_rows(node)
             return
+        given = node.inputs[:1] if node.op == "Lookup" else node.inputs
         inputs = [
             "" if v is None else self._real(node, i, v) if _is_quantised(v) else self.name(v)
-            for i, v in enumerate(node.inputs)
+            for i, v in enumerate(given)
         ]
         real = self.fresh(f"{node.output.name}_real")
         self._primitive(node, inputs, real)
@@ -280,15 +283,35 @@ class _Writer:
         bounds = (node.attrs.get("min"), node.attrs.get("max"))
         self.clip(node.name, inputs[0], bounds, output, FP32 if dtype.is_integer else dtype)
 
+    def write_lookup(self, node: Node, inputs: list[str], output: str) -> None:
+        """The function that the table stands for, over names of its own each time."""
+        function: Graph = node.attrs["function"]
+        inner = [v for n in function.nodes for v in n.outputs]
+        known = {id(v): self.names.pop(id(v), None) for v in (*inner, *function.inputs)}
+        self.names[id(function.inputs[0])] = inputs[0]
+        self.names[id(function.outputs[0])] = output
+        for one in function.nodes:
+            name = one.name if one.name == node.name else f"{node.name}/{one.name}"
+            self._node(replace(one, name=name))
+        for key, name in known.items():
+            del self.names[key]
+            if name is not None:
+                self.names[key] = name
+
     def write_reshape(self, node: Node, inputs: list[str], output: str) -> None:
         self._reshape(node.name, inputs[0], node.output.type.shape, output)
 
 
 _WRITERS: dict[str, Callable[[_Writer, Node, list[str], str], None]] = {
     "Clip": _Writer.write_clip,
+    "Lookup": _Writer.write_lookup,
     "MatMul": _Writer.write_matmul,
     "Reshape": _Writer.write_reshape,
 }
+
+
+def _function_nodes(node: Node) -> tuple[Node, ...]:
+    return node.attrs["function"].nodes if node.op == "Lookup" else ()
 
 
 def _plain(attrs: Mapping[str, Any]) -> dict[str, Any]:

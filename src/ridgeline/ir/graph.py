@@ -75,6 +75,8 @@ class Node:
 def _text(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"array{list(np.shape(cast('npt.NDArray[Any]', value)))}"
+    if isinstance(value, Graph):
+        return " ".join(node.op for node in value.nodes)
     return str(value)
 
 

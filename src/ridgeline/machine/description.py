@@ -28,6 +28,7 @@ VECTOR_OPERATIONS = (
     "max_pool",
     "average_pool",
     "depthwise",
+    "lookup",
 )
 
 # Widths of the instruction fields bound the machine; see machine/instructions.

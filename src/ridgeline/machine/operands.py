@@ -22,6 +22,7 @@ from ridgeline.machine.instructions import (
     Load,
     LoadParams,
     LoadWeights,
+    Lookup,
     MatMul,
     Requant,
     Space,
@@ -54,6 +55,7 @@ def operand_faults(instruction: Instruction, machine: Machine) -> list[str]:
         Requant: _vector_faults,
         Elementwise: _vector_faults,
         WindowReduce: _vector_faults,
+        Lookup: _vector_faults,
     }
     one = checks.get(type(instruction))
     texts = one(instruction, machine) if one else []
@@ -179,7 +181,7 @@ def _matmul_faults(one: Instruction, machine: Machine) -> list[str]:
 
 
 def _vector_faults(one: Instruction, machine: Machine) -> list[str]:
-    assert isinstance(one, (Requant, Elementwise, WindowReduce))
+    assert isinstance(one, (Requant, Elementwise, WindowReduce, Lookup))
     texts = _lane_fault(one.out_lane, one.channels, machine) + _counts_fault(one.counts)
     texts += _format_fault(one.out_format, machine)
     if isinstance(one, Requant):
@@ -191,6 +193,11 @@ def _vector_faults(one: Instruction, machine: Machine) -> list[str]:
             return [f"operation {one.operation} means nothing"]
         needed = ELEMENTWISE_OPERATIONS[one.operation]
         texts += _lane_fault(one.lane, one.channels, machine) + _format_fault(one.format, machine)
+    elif isinstance(one, Lookup):
+        needed = "lookup"
+        texts += _lane_fault(one.lane, one.channels, machine)
+        if INT16 in (one.format, one.out_format):
+            texts.append("a table has entries for 8-bit values only")
     else:
         needed = WINDOW_OPERATIONS[one.operation]
         texts += _lane_fault(one.lane, one.channels, machine) + _format_fault(one.format, machine)
@@ -203,15 +210,15 @@ def _vector_faults(one: Instruction, machine: Machine) -> list[str]:
     return texts or _result_faults(one) + _float_faults(one)
 
 
-def _parameter_slot(one: Requant | Elementwise | WindowReduce) -> int:
+def _parameter_slot(one: Requant | Elementwise | WindowReduce | Lookup) -> int:
     """The slot whose parameters it reads; -1 when it reads none."""
-    if isinstance(one, Elementwise):
+    if isinstance(one, (Elementwise, Lookup)):
         return -1
     reads = isinstance(one, Requant) or one.operation == DEPTHWISE
     return one.slot if reads else -1
 
 
-def _result_faults(one: Requant | Elementwise | WindowReduce) -> list[str]:
+def _result_faults(one: Requant | Elementwise | WindowReduce | Lookup) -> list[str]:
     """Bounds and zero point of what is written, and planes that would lie over each other."""
     low, high = FORMAT_RANGES[one.out_format]
     texts: list[str] = []
@@ -227,9 +234,9 @@ def _result_faults(one: Requant | Elementwise | WindowReduce) -> list[str]:
     return texts
 
 
-def _float_faults(one: Requant | Elementwise | WindowReduce) -> list[str]:
+def _float_faults(one: Requant | Elementwise | WindowReduce | Lookup) -> list[str]:
     """Constants for which the arithmetic has no result."""
-    if isinstance(one, Requant):
+    if isinstance(one, (Requant, Lookup)):
         return []
     texts: list[str] = []
     constants = [one.scale_a, one.scale_b]

@@ -2,6 +2,7 @@
 
 from ridgeline.ops.convolution import Conv
 from ridgeline.ops.elementwise import Add, Clip, Mul
+from ridgeline.ops.lookup import Lookup
 from ridgeline.ops.matmul import MatMul
 from ridgeline.ops.movement import Concat, Reshape, Transpose
 from ridgeline.ops.normalize import Softmax
@@ -17,6 +18,7 @@ PRIMITIVES: dict[str, Primitive] = {
         Add(),
         Mul(),
         Clip(),
+        Lookup(),
         MaxPool(),
         AveragePool(),
         GlobalAveragePool(),

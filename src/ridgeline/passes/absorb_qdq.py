@@ -6,6 +6,7 @@ What stays in float between DequantizeLinear and QuantizeLinear stays as the fil
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from ridgeline.ir import Graph, Node, Quant, TensorType, Value
 from ridgeline.numerics.formats import INT32
 from ridgeline.passes.edit import Uses, origins, rebuild
+from ridgeline.passes.functions import fuse_functions, inline_functions, with_table
 
 # New nodes in the place of the nodes (by id) that they stand for; None leaves the node.
 Change = tuple[Node, list[Node], tuple[Node, ...]]
@@ -25,9 +27,10 @@ _MAX_ACTIVATION_BITS = 16
 
 def absorb_qdq(graph: Graph) -> Graph:
     """The graph with every expressible DequantizeLinear - operator - QuantizeLinear collapsed."""
+    graph = fuse_functions(graph)
     for rule in (collapse, sink_dequantize, hoist_quantize, collapse):
         graph = _exhaust(graph, rule)
-    return cancel_pairs(graph)
+    return cancel_pairs(inline_functions(graph))
 
 
 def _exhaust(graph: Graph, rule: Callable[[Node, Uses], Change | None]) -> Graph:
@@ -57,7 +60,7 @@ def _exhaust(graph: Graph, rule: Callable[[Node, Uses], Change | None]) -> Graph
 
 def collapse(node: Node, uses: Uses) -> Change | None:
     """The quantised node in the place of its QuantizeLinear."""
-    if node.op not in (*_COLLAPSED, "Concat"):
+    if node.op not in (*_COLLAPSED, "Concat", "Lookup"):
         return None
     quantise = uses.sole_reader(node.output)
     if quantise is None or quantise.op != "QuantizeLinear" or not _is_activation(quantise.output):
@@ -66,6 +69,8 @@ def collapse(node: Node, uses: Uses) -> Change | None:
     if any(s is None for s in stored[:2]) or not stored:
         return None
     inputs = [s for s in stored if s is not None]
+    if node.op == "Lookup":
+        return _tabulated(node, inputs[0], quantise)
     if node.op in ("Conv", "MatMul"):
         bias = node.optional(2)
         product = _product_inputs(node, inputs[:2], bias, _stored(bias, uses))
@@ -77,6 +82,14 @@ def collapse(node: Node, uses: Uses) -> Change | None:
     made = Node(
         node.op, node.name, tuple(inputs), quantise.outputs, node.attrs, origins(node, quantise)
     )
+    return quantise, [made], (node,)
+
+
+def _tabulated(node: Node, x: Value, quantise: Node) -> Change | None:
+    y = quantise.output
+    if not _is_activation(x) or x.type.dtype.bits != 8 or y.type.dtype.bits != 8:
+        return None
+    made = with_table(replace(node, origin=origins(node, quantise)), x, y)
     return quantise, [made], (node,)
 
 

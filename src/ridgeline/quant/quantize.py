@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Graph, Node, Quant, TensorType, Value
+from ridgeline.passes.functions import fuse_functions, inline_functions, with_table
 from ridgeline.passes.pipeline import FLOAT_PASSES, is_quantised, run_passes
 from ridgeline.passes.precision import in_float32
 from ridgeline.quant.calibrate import calibrate
@@ -38,9 +39,12 @@ def quantize(graph: Graph, samples: Mapping[str, Array], recipe: Recipe | None =
             fix="Run it as it is, or quantise the float model.",
         )
     fused = run_passes(in_float32(graph), FLOAT_PASSES)
+    if chosen_recipe.activation_format.bits == 8:
+        fused = fuse_functions(fused)
     nodes = select_nodes(fused, chosen_recipe.keep_float)
     ranges = calibrate(fused, samples, _observed(nodes), chosen_recipe)
-    return _Quantizer(fused, nodes, Sharing(nodes, ranges), chosen_recipe).graph()
+    quantizer = _Quantizer(fused, nodes, Sharing(nodes, ranges), chosen_recipe)
+    return inline_functions(quantizer.graph())
 
 
 def _observed(nodes: Sequence[Node]) -> list[Value]:
@@ -107,8 +111,12 @@ class _Quantizer:
     def _quantize_node(self, node: Node) -> None:
         """The node on integers; a DequantizeLinear where something reads its real result."""
         stored = self._counterpart(node.output)
-        inputs = self._product(node) if node.op in PRODUCTS else self._operands(node.inputs)
-        self._made.append(Node(node.op, node.name, inputs, (stored,), node.attrs, node.origin))
+        if node.op == "Lookup":
+            self._made.append(with_table(node, self._counterpart(node.input(0)), stored))
+        else:
+            inputs = self._product(node) if node.op in PRODUCTS else self._operands(node.inputs)
+            made = Node(node.op, node.name, inputs, (stored,), node.attrs, node.origin)
+            self._made.append(made)
         if id(node.output) in self._real:
             name = f"{node.output.name}/dequantize"
             self._made.append(Node("DequantizeLinear", name, (stored,), (node.output,)))

@@ -13,7 +13,7 @@ from ridgeline.quant.parameters import Clip
 PRODUCTS = ("Conv", "MatMul")
 # The output of these keeps the input's quantisation.
 KEEPING = ("Reshape", "Transpose", "MaxPool", "Clip")
-_OTHERS = ("Add", "Mul", "AveragePool", "GlobalAveragePool", "Concat")
+_OTHERS = ("Add", "Lookup", "Mul", "AveragePool", "GlobalAveragePool", "Concat")
 
 # Sharing a Concat's quantisation may widen an input's range this many times (two bits), no more.
 _MAX_WIDENING = 4.0

@@ -12,6 +12,7 @@ from ridgeline.machine.dataflow import DATAFLOW_RULES
 from ridgeline.machine.description import Machine
 from ridgeline.machine.fuzz.assembly import DATA_START, HOST_BYTES, PARAMETER_RECORDS
 from ridgeline.machine.fuzz.draw import Draw, WindowWalk
+from ridgeline.machine.fuzz.vector_maker import VectorMaker
 from ridgeline.machine.instructions import (
     INSTRUCTIONS,
     Elementwise,
@@ -21,6 +22,7 @@ from ridgeline.machine.instructions import (
     Load,
     LoadParams,
     LoadWeights,
+    Lookup,
     MatMul,
     Requant,
     Space,
@@ -30,13 +32,6 @@ from ridgeline.machine.instructions import (
 )
 from ridgeline.machine.instructions.array import INT8, INT16, UINT8
 from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
-from ridgeline.machine.instructions.vector import (
-    DEPTHWISE,
-    ELEMENTWISE_OPERATIONS,
-    FLOAT_AVERAGE,
-    RESCALE,
-    WINDOW_OPERATIONS,
-)
 from ridgeline.machine.operands import bank_mask
 from ridgeline.machine.overlap import overlap_faults
 
@@ -54,12 +49,11 @@ _SHARES: dict[type[Instruction], int] = {
     Requant: 8,
     Elementwise: 4,
     WindowReduce: 5,
+    Lookup: 3,
 }
 
-_FULL_RANGE = {UINT8: (0, 255), INT8: (-128, 127), INT16: (-32768, 32767)}
 
-
-class Maker:
+class Maker(VectorMaker):
     """Draws instructions one by one, keeping what the next must fit to."""
 
     def __init__(
@@ -69,19 +63,14 @@ class Maker:
         kinds: frozenset[type[Instruction]],
         weights_from_device_only: bool,
     ) -> None:
-        self.machine = machine
-        self.draw = draw
+        super().__init__(machine, draw)
         self.weights_from_device_only = weights_from_device_only
-        self.line_bytes = machine.unified_buffer.line_bytes
         self.data_start = DATA_START
         self.device_bytes = self.data_start + max(4096, 4 * self.line_bytes * machine.array.rows)
         self.instructions: list[Instruction] = []
         self.issued = [0] * len(Unit)
         self.previous: MatMul | None = None
         self.refilled: set[int] = set()
-        self.formats = [UINT8, INT8]
-        if "int16" in machine.array.macs_per_pe_per_cycle:
-            self.formats.append(INT16)
         makers: dict[type[Instruction], Callable[[], Instruction]] = {
             HostRead: self._host_read,
             HostWrite: self._host_write,
@@ -90,19 +79,15 @@ class Maker:
             LoadWeights: self._load_weights,
             LoadParams: self._load_params,
             MatMul: self._matmul,
-            Requant: self._requant,
-            Elementwise: self._elementwise,
-            WindowReduce: self._window_reduce,
+            Requant: self.requant,
+            Elementwise: self.elementwise,
+            WindowReduce: self.window_reduce,
+            Lookup: self.lookup,
         }
-        self.elementwise = [
-            i for i, name in enumerate(ELEMENTWISE_OPERATIONS) if name in machine.vector.operations
-        ]
-        self.reductions = [
-            i for i, name in enumerate(WINDOW_OPERATIONS) if name in machine.vector.operations
-        ]
         able: dict[type[Instruction], bool] = {
-            Elementwise: bool(self.elementwise),
-            WindowReduce: bool(self.reductions),
+            Elementwise: bool(self.elementwise_operations),
+            WindowReduce: bool(self.window_operations),
+            Lookup: "lookup" in machine.vector.operations,
         }
         chosen = [kind for kind in makers if kind in kinds and able.get(kind, True)]
         self.makers = [makers[kind] for kind in chosen]
@@ -160,7 +145,7 @@ class Maker:
         extra = 0
         if self.draw.chance(0.1):
             extra = 1 << self.draw.between(0, self.machine.unified_buffer.banks - 1)
-        if isinstance(one, (Elementwise, WindowReduce)):
+        if isinstance(one, (Elementwise, WindowReduce, Lookup)):
             return replace(one, in_banks=read | extra, out_banks=written)
         if isinstance(one, Requant):
             return replace(one, out_banks=written | extra)
@@ -236,7 +221,7 @@ class Maker:
             n=walk.counts[0] if transposed else n,
             transposed=transposed,
             signed=signed,
-            zero_point=self._zero_point(INT8 if signed else UINT8),
+            zero_point=self.zero_point(INT8 if signed else UINT8),
         )
 
     def _load_params(self) -> Instruction:
@@ -259,10 +244,6 @@ class Maker:
     def _width(self) -> int:
         cols = self.machine.array.cols
         return cols if self.draw.chance(0.5) else self.draw.between(1, cols)
-
-    def _zero_point(self, code: int) -> int:
-        low, high = (-256, 255) if code == INT16 else _FULL_RANGE[code]
-        return 0 if self.draw.chance(0.3) else self.draw.between(low, high)
 
     def _window(self, code: int, most: int) -> WindowWalk:
         lines = self.machine.unified_buffer.lines
@@ -289,7 +270,7 @@ class Maker:
         return MatMul(
             **window.operands(),
             format=code,
-            zero_point=self._zero_point(code),
+            zero_point=self.zero_point(code),
             lane=array.rows * draw.between(0, self.line_bytes // array.rows - 1),
             k=k,
             n=self._width(),
@@ -299,112 +280,3 @@ class Maker:
             accumulate=int(follows) if stays else accumulate,
             last=int(draw.chance(0.6)) if stays else 1,
         )
-
-    # Vector unit.
-
-    def _output(self, counts: tuple[int, int, int], most_channels: int) -> dict[str, Any]:
-        draw = self.draw
-        code = draw.choice(self.formats)
-        height = 2 if code == INT16 else 1
-        lines = self.machine.unified_buffer.lines - (height - 1)
-        walk = draw.walk(0, lines, draw.line_strides(height), counts, height=height)
-        channels = most_channels if draw.chance(0.5) else draw.between(1, most_channels)
-        low, high = _FULL_RANGE[code]
-        if draw.chance(0.4):
-            low, high = sorted((draw.between(low, high), draw.between(low, high)))
-        return {
-            "out_format": code,
-            "out_line": walk.start,
-            "out_lane": draw.between(0, self.line_bytes - channels),
-            "out_stride_0": walk.strides[0],
-            "out_stride_1": walk.strides[1],
-            "out_stride_2": walk.strides[2],
-            "out_zero_point": self._zero_point(code),
-            "low": low,
-            "high": high,
-            "channels": channels,
-        }
-
-    def _input_lane(self, channels: int) -> int:
-        return self.draw.between(0, self.line_bytes - channels)
-
-    def _scale(self) -> float:
-        return float(np.float32(2.0 ** self.draw.rng.uniform(-9, 1)))
-
-    def _requant(self) -> Instruction:
-        draw, array = self.draw, self.machine.array
-        most = min(40, array.accumulator_entries, self.machine.unified_buffer.lines // 4)
-        counts = draw.counts(most)
-        m = counts[0] * counts[1] * counts[2]
-        entry = draw.between(0, min(array.accumulator_entries - m, 48))
-        return Requant(
-            **self._output(counts, array.cols),
-            entry=entry,
-            count_0=counts[0],
-            count_1=counts[1],
-            count_2=counts[2],
-            slot=draw.between(0, self.machine.vector.parameter_slots - 1),
-        )
-
-    def _elementwise(self) -> Instruction:
-        draw = self.draw
-        counts = draw.counts(min(24, self.machine.unified_buffer.lines // 4))
-        output = self._output(counts, self.line_bytes)
-        operation, code = draw.choice(self.elementwise), draw.choice(self.formats)
-        height = 2 if code == INT16 else 1
-        lines = self.machine.unified_buffer.lines - (height - 1)
-        a, b = (
-            draw.walk(0, lines, draw.line_strides(height), counts, height=height) for _ in range(2)
-        )
-        rescale = operation == RESCALE
-        return Elementwise(
-            **output,
-            operation=operation,
-            format=code,
-            count_0=counts[0],
-            count_1=counts[1],
-            count_2=counts[2],
-            a_line=a.start,
-            a_stride_0=a.strides[0],
-            a_stride_1=a.strides[1],
-            a_stride_2=a.strides[2],
-            b_line=0 if rescale else b.start,
-            b_stride_0=b.strides[0],
-            b_stride_1=b.strides[1],
-            b_stride_2=b.strides[2],
-            lane=self._input_lane(output["channels"]),
-            zero_a=self._zero_point(code),
-            zero_b=self._zero_point(code),
-            scale_a=self._scale(),
-            scale_b=self._scale(),
-            offset=float(np.float32(draw.rng.uniform(-99, 99))),
-        )
-
-    def _window_reduce(self) -> Instruction:
-        draw = self.draw
-        operation, code = draw.choice(self.reductions), draw.choice(self.formats)
-        lines = self.machine.unified_buffer.lines
-        window = draw.window(lines, 2 if code == INT16 else 1, min(16, lines // 8), taps=True)
-        output = self._output(window.counts, self.line_bytes)
-        taps = window.taps[0] * window.taps[1]
-        weights_signed = draw.between(0, 1)
-        one = WindowReduce(
-            **output,
-            **window.operands(),
-            **window.tap_operands(),
-            operation=operation,
-            format=code,
-            zero_point=self._zero_point(code),
-            lane=self._input_lane(output["channels"]),
-            count_outside=draw.between(0, 1),
-            weight_line=draw.between(0, lines - taps),
-            weight_signed=weights_signed,
-            weight_zero_point=self._zero_point(INT8 if weights_signed else UINT8),
-            slot=draw.between(0, self.machine.vector.parameter_slots - 1),
-            scale_a=self._scale(),
-            scale_b=self._scale(),
-        )
-        counted = sum(one.tap_inside(tap).astype(np.int64) for tap in range(taps))
-        if operation == FLOAT_AVERAGE and np.any(counted == 0):
-            return replace(one, count_outside=1)  # else it would divide by no taps at all
-        return one if operation == DEPTHWISE else replace(one, slot=0)

@@ -4,6 +4,7 @@ The reference in docs/isa.md is generated from these classes.
 """
 
 from ridgeline.machine.instructions.array import MatMul
+from ridgeline.machine.instructions.lookup import Lookup
 from ridgeline.machine.instructions.state import Accesses, Space, State
 from ridgeline.machine.instructions.transfer import (
     HostRead,
@@ -32,6 +33,7 @@ INSTRUCTIONS: dict[int, type[Instruction]] = {
         Requant,
         Elementwise,
         WindowReduce,
+        Lookup,
     )
 }
 
@@ -47,6 +49,7 @@ __all__ = [
     "Load",
     "LoadParams",
     "LoadWeights",
+    "Lookup",
     "MatMul",
     "Requant",
     "Space",

@@ -1,0 +1,176 @@
+"""Draws the vector unit's instructions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ridgeline.machine.description import Machine
+from ridgeline.machine.fuzz.draw import Draw
+from ridgeline.machine.instructions import Elementwise, Instruction, Lookup, Requant, WindowReduce
+from ridgeline.machine.instructions.array import INT8, INT16, UINT8
+from ridgeline.machine.instructions.lookup import table_lines
+from ridgeline.machine.instructions.vector import (
+    DEPTHWISE,
+    ELEMENTWISE_OPERATIONS,
+    FLOAT_AVERAGE,
+    RESCALE,
+    WINDOW_OPERATIONS,
+)
+from ridgeline.machine.operands import FORMAT_RANGES
+
+
+class VectorMaker:
+    """Draws each kind of vector instruction with operands that the machine allows."""
+
+    def __init__(self, machine: Machine, draw: Draw) -> None:
+        self.machine = machine
+        self.draw = draw
+        self.line_bytes = machine.unified_buffer.line_bytes
+        self.formats = [UINT8, INT8]
+        if "int16" in machine.array.macs_per_pe_per_cycle:
+            self.formats.append(INT16)
+        able = machine.vector.operations
+        self.elementwise_operations = [
+            i for i, name in enumerate(ELEMENTWISE_OPERATIONS) if name in able
+        ]
+        self.window_operations = [i for i, name in enumerate(WINDOW_OPERATIONS) if name in able]
+
+    def zero_point(self, code: int) -> int:
+        """One of an element format, often 0."""
+        low, high = (-256, 255) if code == INT16 else FORMAT_RANGES[code]
+        return 0 if self.draw.chance(0.3) else self.draw.between(low, high)
+
+    def _output(
+        self, counts: tuple[int, int, int], most_channels: int, formats: list[int] | None = None
+    ) -> dict[str, Any]:
+        draw = self.draw
+        code = draw.choice(formats or self.formats)
+        height = 2 if code == INT16 else 1
+        lines = self.machine.unified_buffer.lines - (height - 1)
+        walk = draw.walk(0, lines, draw.line_strides(height), counts, height=height)
+        channels = most_channels if draw.chance(0.5) else draw.between(1, most_channels)
+        low, high = FORMAT_RANGES[code]
+        if draw.chance(0.4):
+            low, high = sorted((draw.between(low, high), draw.between(low, high)))
+        return {
+            "out_format": code,
+            "out_line": walk.start,
+            "out_lane": draw.between(0, self.line_bytes - channels),
+            "out_stride_0": walk.strides[0],
+            "out_stride_1": walk.strides[1],
+            "out_stride_2": walk.strides[2],
+            "out_zero_point": self.zero_point(code),
+            "low": low,
+            "high": high,
+            "channels": channels,
+        }
+
+    def _input_lane(self, channels: int) -> int:
+        return self.draw.between(0, self.line_bytes - channels)
+
+    def _scale(self) -> float:
+        return float(np.float32(2.0 ** self.draw.rng.uniform(-9, 1)))
+
+    def requant(self) -> Instruction:
+        """A Requant of any entries."""
+        draw, array = self.draw, self.machine.array
+        most = min(40, array.accumulator_entries, self.machine.unified_buffer.lines // 4)
+        counts = draw.counts(most)
+        m = counts[0] * counts[1] * counts[2]
+        entry = draw.between(0, min(array.accumulator_entries - m, 48))
+        return Requant(
+            **self._output(counts, array.cols),
+            entry=entry,
+            count_0=counts[0],
+            count_1=counts[1],
+            count_2=counts[2],
+            slot=draw.between(0, self.machine.vector.parameter_slots - 1),
+        )
+
+    def elementwise(self) -> Instruction:
+        """An Elementwise of an operation that the machine has."""
+        draw = self.draw
+        counts = draw.counts(min(24, self.machine.unified_buffer.lines // 4))
+        output = self._output(counts, self.line_bytes)
+        operation, code = draw.choice(self.elementwise_operations), draw.choice(self.formats)
+        height = 2 if code == INT16 else 1
+        lines = self.machine.unified_buffer.lines - (height - 1)
+        a, b = (
+            draw.walk(0, lines, draw.line_strides(height), counts, height=height) for _ in range(2)
+        )
+        rescale = operation == RESCALE
+        return Elementwise(
+            **output,
+            operation=operation,
+            format=code,
+            count_0=counts[0],
+            count_1=counts[1],
+            count_2=counts[2],
+            a_line=a.start,
+            a_stride_0=a.strides[0],
+            a_stride_1=a.strides[1],
+            a_stride_2=a.strides[2],
+            b_line=0 if rescale else b.start,
+            b_stride_0=b.strides[0],
+            b_stride_1=b.strides[1],
+            b_stride_2=b.strides[2],
+            lane=self._input_lane(output["channels"]),
+            zero_a=self.zero_point(code),
+            zero_b=self.zero_point(code),
+            scale_a=self._scale(),
+            scale_b=self._scale(),
+            offset=float(np.float32(draw.rng.uniform(-99, 99))),
+        )
+
+    def window_reduce(self) -> Instruction:
+        """A WindowReduce of an operation that the machine has."""
+        draw = self.draw
+        operation, code = draw.choice(self.window_operations), draw.choice(self.formats)
+        lines = self.machine.unified_buffer.lines
+        window = draw.window(lines, 2 if code == INT16 else 1, min(16, lines // 8), taps=True)
+        output = self._output(window.counts, self.line_bytes)
+        taps = window.taps[0] * window.taps[1]
+        weights_signed = draw.between(0, 1)
+        one = WindowReduce(
+            **output,
+            **window.operands(),
+            **window.tap_operands(),
+            operation=operation,
+            format=code,
+            zero_point=self.zero_point(code),
+            lane=self._input_lane(output["channels"]),
+            count_outside=draw.between(0, 1),
+            weight_line=draw.between(0, lines - taps),
+            weight_signed=weights_signed,
+            weight_zero_point=self.zero_point(INT8 if weights_signed else UINT8),
+            slot=draw.between(0, self.machine.vector.parameter_slots - 1),
+            scale_a=self._scale(),
+            scale_b=self._scale(),
+        )
+        counted = sum(one.tap_inside(tap).astype(np.int64) for tap in range(taps))
+        if operation == FLOAT_AVERAGE and np.any(counted == 0):
+            return replace(one, count_outside=1)  # else it would divide by no taps at all
+        return one if operation == DEPTHWISE else replace(one, slot=0)
+
+    def lookup(self) -> Instruction:
+        """A Lookup whose table is whatever its lines hold."""
+        draw, lines = self.draw, self.machine.unified_buffer.lines
+        counts = draw.counts(min(24, lines // 4))
+        output = self._output(counts, self.line_bytes, [UINT8, INT8])
+        walk = draw.walk(0, lines, draw.line_strides(1), counts)
+        return Lookup(
+            **output,
+            format=draw.choice((UINT8, INT8)),
+            count_0=counts[0],
+            count_1=counts[1],
+            count_2=counts[2],
+            line=walk.start,
+            lane=self._input_lane(output["channels"]),
+            stride_0=walk.strides[0],
+            stride_1=walk.strides[1],
+            stride_2=walk.strides[2],
+            table_line=draw.between(0, lines - table_lines(self.machine)),
+        )
