@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ridgeline.results.energy import PowerFacts
 from ridgeline.results.rows import Accuracy, LayerRow, MachineFacts, Report
 
 MACHINE = MachineFacts(
@@ -29,8 +30,10 @@ ROWS = (
         cycles=60_000.0,
         ideal_array_cycles=16_200.0,
         ideal_memory_cycles=1_812.5,
-        busy_cycles={"array": 28_800.0, "vector": 28_800.0, "memory": 2_000.0},
+        busy_cycles={"compute": 28_800.0, "vector": 28_800.0, "memory": 2_000.0},
         ledger={"useful": 16_200.0, "unused": 12_600.0, "vector": 30_000.0, "input": 1_200.0},
+        counts={"array_macs_int8": 4_147_200, "buffer_reads": 57_600, "device_read_bytes": 29_008},
+        joules={"multiply": 4.9e-6, "device memory": 4.7e-6, "idle": 60e-6},
         sqnr_db=41.25,
         origin=("stem/conv", "stem/conv_norm", "stem/relu"),
     ),
@@ -48,8 +51,10 @@ ROWS = (
         cycles=5_500_000.0,
         ideal_array_cycles=4_822_530.8,
         ideal_memory_cycles=13_125.0,
-        busy_cycles={"array": 4_900_000.0, "memory": 14_000.0, "vector": 1_800.0},
+        busy_cycles={"compute": 4_900_000.0, "memory": 14_000.0, "vector": 1_800.0},
         ledger={"useful": 4_822_530.8, "unused": 77_469.2, "read-after-write": 600_000.0},
+        counts={"array_macs_int8": 1_234_567_890, "device_write_bytes": 210_000},
+        joules={"multiply": 1.46e-3, "device memory": 34.1e-6, "idle": 5.5e-3},
         sqnr_db=38.0,
         origin=("features.transformer.block.11.attention.output.projection/MatMul",),
     ),
@@ -67,8 +72,9 @@ ROWS = (
         cycles=2_900.0,
         ideal_array_cycles=0.0,
         ideal_memory_cycles=0.0,
-        busy_cycles={"host": 2_900.0},
+        busy_cycles={"fallback": 2_900.0},
         ledger={"host": 2_900.0},
+        joules={"idle": 2.9e-6},
         reason="the vector unit has no exponential",
         origin=("softmax",),
     ),
@@ -84,5 +90,6 @@ REPORT = Report(
     rows=ROWS,
     steady_cycles=5_500_000,
     accuracy=Accuracy(images=450, float_right=444, quantised_right=443),
+    power=PowerFacts(0.1, 1e-3, 0.4321, 0.4, "flag"),
     notes=("calibrated on 64 samples",),
 )

@@ -53,7 +53,7 @@ def _without(key: str) -> dict[str, Any]:
         (render(REPORT).replace("450", "9" * 4000), "is not JSON"),
         (render(REPORT).replace("450", "1e999"), "is not JSON"),
         (render(REPORT).replace("450", "NaN"), "is not JSON"),
-        ("[]", "is not a report of the schema ridgeline-report/1"),
+        ("[]", "is not a report of the schema ridgeline-report/2"),
         (json.dumps({"schema": "other/1"}), "is not a report of the schema"),
         (json.dumps(_without("total")), "is a damaged report: 'total' is missing"),
         (json.dumps(_without("cycles")), "is a damaged report: 'cycles' is missing"),

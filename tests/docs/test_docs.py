@@ -13,6 +13,7 @@ from docs.examples import ROOT, Page
 from ridgeline.frontend.runtime import cpu_matches
 from ridgeline.machine.loader import known_keys
 from ridgeline.results.columns import COLUMNS, LEDGER_ENTRIES
+from ridgeline.results.energy import LEVELS
 
 DOCS = ROOT / "docs"
 
@@ -77,11 +78,12 @@ def test_the_machine_reference_has_every_key_and_no_other() -> None:
 
 
 def test_the_report_reference_has_every_column_and_ledger_entry() -> None:
-    wanted = {c.key for c in COLUMNS if not c.key.startswith("ledger_")}
+    wanted = {c.key for c in COLUMNS if not c.key.startswith(("ledger_", "joules_"))}
     assert wanted <= _rows("report.md")
-    text = (DOCS / "report.md").read_text(encoding="utf-8")
-    for name in LEDGER_ENTRIES:
-        assert f"| {name} |" in text
+    for page, names in (("report.md", LEDGER_ENTRIES), ("energy.md", LEVELS)):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        for name in names:
+            assert f"| {name} |" in text
 
 
 def test_links_between_pages_lead_somewhere() -> None:

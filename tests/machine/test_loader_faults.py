@@ -27,7 +27,7 @@ def test_setting(setting: str) -> None:
 
 
 EDITS = {
-    "a number for a table": ("[vector]", "vector = 5\n[other]", "vector"),
+    "a number for a table": ("[vector]", "vector = 5\n[other]", "unknown key 'other'"),
     "sources as a number": ("[sources]", "[[sources]]", "sources: must be a table"),
     "a source as a number": ('queue_depth = "', 'queue_depth = 5 # "', "must be text, not 5"),
     "banks not a number": ("banks = 4\nline_bytes = 8", "banks = nan", "must be a whole number"),

@@ -57,7 +57,7 @@ def test_a_layer_by_hand() -> None:
     assert row.ideal_array_cycles == 4  # 4 vectors x 8 x 8 MACs on 64 elements
     assert row.device_memory_bytes == 4 * 8 + 8 * 8
     assert row.ideal_memory_cycles == 12  # 8 bytes a cycle
-    assert dict(row.busy_cycles) == {"memory": 12, "array": 4}
+    assert dict(row.busy_cycles) == {"memory": 12, "compute": 4}
     assert row.bound == "memory"
     assert row.utilisation == pytest.approx(4 / trace.cycles)
     assert made.batch == 1

@@ -112,7 +112,7 @@ def test_json_follows_its_schema() -> None:
     for report in (REPORT, replace(REPORT, accuracy=None, steady_cycles=None, rows=())):
         data = json_reader.loads(json.render(report))
         assert _faults(data, shipped, shipped, "report") == []
-        assert data["schema"] == "ridgeline-report/1"
+        assert data["schema"] == "ridgeline-report/2"
     data["total"]["bound"] = "luck"
     del data["cycles"]
     assert len(_faults(data, shipped, shipped, "report")) == 2
@@ -124,6 +124,7 @@ _TYPES: dict[str, Any] = {
     "string": str,
     "number": (int, float),
     "integer": int,
+    "boolean": bool,
     "null": type(None),
 }
 

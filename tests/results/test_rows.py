@@ -23,7 +23,7 @@ def test_an_operation_is_half_a_multiply_accumulate() -> None:
 
 
 def test_the_bound_is_the_busiest_resource_and_ties_go_to_the_first() -> None:
-    assert [row.bound for row in ROWS] == ["array", "array", "host"]
+    assert [row.bound for row in ROWS] == ["compute", "compute", "fallback"]
     assert ROWS[0].bound_cycles == 28_800
     assert replace(ROWS[0], busy_cycles={}).bound == "none"
 

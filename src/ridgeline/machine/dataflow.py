@@ -39,10 +39,33 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
+class Traffic:
+    """What moves within the array for one MatMul, exactly; sums are counted, not their bytes.
+
+    `operand_writes` and `sum_writes` are writes into the registers of elements that carry an
+    operand (a byte) or a sum of the tile. The register of a product counts with its multiplication.
+    """
+
+    operand_writes: int
+    sum_writes: int
+    slot_reads: int
+    """Weights read from the slot, each time that they are."""
+    vectors_out: int
+    """Vectors of `cols` sums that reach the accumulators."""
+    vectors_back: int
+    """Vectors that it reads from the accumulators to add its own further byte planes to."""
+    vectors_added_to: int
+    """Vectors that it reads besides if it accumulates."""
+
+
+@dataclass(frozen=True, slots=True)
 class DataflowRule:
-    """One dataflow: its passes, its largest m, and which operand's arrival gates the shift."""
+    """One dataflow: its passes, its traffic, its largest m, and which operand's arrival gates the
+    shift.
+    """
 
     passes: Callable[[Tile], tuple[Pass, ...]]
+    traffic: Callable[[Tile, Array], Traffic]
     most_m: Callable[[Array], int]
     shift_gated_by_weights: bool
     shift_gated_by_activations: bool
@@ -67,15 +90,62 @@ def _output_stationary(tile: Tile) -> tuple[Pass, ...]:
     return (Pass(0, (tile.planes - 1) * line_bound + final),)
 
 
+def _stationary_traffic(
+    tile: Tile, array: Array, held: int, vectors: int, used_cols: int, slot_reads: int
+) -> Traffic:
+    """`held` operands go into a shadow, then into use; `vectors` of k pass every column, and the
+    sums of the `used_cols` columns pass every row.
+    """
+    passing = vectors * tile.k * array.cols
+    sums = vectors * used_cols * array.rows
+    # A second byte plane is added to the sums of the first, in the accumulators.
+    whole = vectors // tile.planes
+    return Traffic(2 * held + passing, sums, slot_reads, vectors, vectors - whole, whole)
+
+
+def _weight_stationary_traffic(tile: Tile, array: Array) -> Traffic:
+    held = 0 if tile.keep_weights else tile.k * tile.n
+    return _stationary_traffic(tile, array, held, tile.m * tile.planes, tile.n, held)
+
+
+def _input_stationary_traffic(tile: Tile, array: Array) -> Traffic:
+    held, weights = tile.m * tile.k * tile.planes, tile.k * tile.n * tile.planes
+    return _stationary_traffic(tile, array, held, tile.n * tile.planes, tile.m, weights)
+
+
+def _output_stationary_traffic(tile: Tile, array: Array) -> Traffic:
+    macs = tile.m * tile.n * tile.k * tile.planes
+    activations = tile.m * tile.k * tile.planes * array.cols
+    weights = tile.k * tile.n * tile.planes
+    # The sum of row i passes the rows below it on its way out.
+    leaving = tile.n * (tile.m * (array.rows - 1) - tile.m * (tile.m - 1) // 2) if tile.last else 0
+    vectors = tile.m if tile.last else 0
+    operands = activations + weights * array.rows
+    # What it accumulates to stays in the array.
+    return Traffic(operands, macs + leaving, weights, vectors, 0, 0)
+
+
 DATAFLOW_RULES: dict[str, DataflowRule] = {
     "weight-stationary": DataflowRule(
-        _weight_stationary, lambda array: array.accumulator_entries, True, False
+        _weight_stationary,
+        _weight_stationary_traffic,
+        lambda array: array.accumulator_entries,
+        True,
+        False,
     ),
     "input-stationary": DataflowRule(
-        _input_stationary, lambda array: min(array.cols, array.accumulator_entries), False, True
+        _input_stationary,
+        _input_stationary_traffic,
+        lambda array: min(array.cols, array.accumulator_entries),
+        False,
+        True,
     ),
     "output-stationary": DataflowRule(
-        _output_stationary, lambda array: min(array.rows, array.accumulator_entries), False, False
+        _output_stationary,
+        _output_stationary_traffic,
+        lambda array: min(array.rows, array.accumulator_entries),
+        False,
+        False,
     ),
 }
 

@@ -244,6 +244,60 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
+class Energy:
+    """Joules of one thing done, and watts when nothing is. What is not known is not guessed: a
+    machine has all of these figures or no energy at all.
+    """
+
+    mac_joules: Mapping[str, float]
+    """Of a multiply-accumulate in the array, by the format of the activation."""
+    array_register_joules_per_byte: float
+    accumulator_joules_per_byte: float
+    unified_buffer_joules_per_byte: float
+    slot_joules_per_byte: float
+    device_memory_joules_per_byte: float
+    host_link_joules_per_byte: float
+    vector_operation_joules: float
+    idle_watts: float
+
+    def __post_init__(self) -> None:
+        for name in self.mac_joules:
+            known = "Known: " + ", ".join(ARRAY_FORMATS)
+            key = f"energy.mac_joules.{name}"
+            _require(name in ARRAY_FORMATS, key, f"'{name}' is not a format of the array", known)
+        for name, joules in self.mac_joules.items():
+            _between(f"energy.mac_joules.{name}", joules, 0, 1e-3)
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if isinstance(value, float):
+                _between(f"energy.{name}", value, 0, 1e5 if name == "idle_watts" else 1e-3)
+
+
+PowerPolicy = Literal["flag", "throttle"]
+POWER_POLICIES: tuple[str, ...] = ("flag", "throttle")
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """The most that the busiest window may draw: told, or kept to by slowing the clock."""
+
+    window_seconds: float
+    limit_watts: float | None = None
+    policy: PowerPolicy = "flag"
+
+    def __post_init__(self) -> None:
+        _between("power.window_seconds", self.window_seconds, 1e-9, 1000)
+        if self.limit_watts is not None:
+            _between("power.limit_watts", self.limit_watts, 1e-6, 1e6)
+        _require(
+            self.policy in POWER_POLICIES,
+            "power.policy",
+            f"'{self.policy}' is not a policy",
+            "Use one of " + ", ".join(POWER_POLICIES),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """One accelerator. `sources` says for each dotted key where its figure comes from."""
 
@@ -257,6 +311,8 @@ class Machine:
     host_link: HostLink
     host: Host
     queue_depth: int
+    energy: Energy | None = None
+    power: Power | None = None
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
@@ -271,6 +327,21 @@ class Machine:
             f" ({array.cols}), so a vector could cross a line",
             f"Use {whole}, or leave it out",
         )
+        self._check_energy()
+
+    def _check_energy(self) -> None:
+        if self.energy is None:
+            _require(
+                self.power is None, "power", "needs the figures of [energy], which are missing"
+            )
+            return
+        for name in self.array.macs_per_pe_per_cycle:
+            key = f"energy.mac_joules.{name}"
+            _require(name in self.energy.mac_joules, key, "is missing: the array takes this format")
+        limit, idle = self.power and self.power.limit_watts, self.energy.idle_watts
+        if limit is not None:
+            what = f"{limit:g} is not above energy.idle_watts ({idle:g}), so no clock keeps to it"
+            _require(limit > idle, "power.limit_watts", what)
 
     @property
     def burst_cycles(self) -> Fraction:

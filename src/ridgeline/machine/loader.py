@@ -15,11 +15,14 @@ from typing import Any, cast
 
 from ridgeline.errors import RidgelineError, did_you_mean
 from ridgeline.machine.description import (
+    ARRAY_FORMATS,
     Array,
     DeviceMemory,
+    Energy,
     Host,
     HostLink,
     Machine,
+    Power,
     UnifiedBuffer,
     VectorUnit,
 )
@@ -52,9 +55,33 @@ _SECTIONS: dict[str, tuple[type[Any], dict[str, type]]] = {
     ),
     "host_link": (HostLink, {"bytes_per_s": float, "latency_seconds": float}),
     "host": (Host, {"operations_per_s": float, "bytes_per_s": float, "overhead_seconds": float}),
+    "energy": (
+        Energy,
+        {
+            "mac_joules": dict,
+            "array_register_joules_per_byte": float,
+            "accumulator_joules_per_byte": float,
+            "unified_buffer_joules_per_byte": float,
+            "slot_joules_per_byte": float,
+            "device_memory_joules_per_byte": float,
+            "host_link_joules_per_byte": float,
+            "vector_operation_joules": float,
+            "idle_watts": float,
+        },
+    ),
+    "power": (Power, {"window_seconds": float, "limit_watts": float, "policy": str}),
 }
 _TOP: dict[str, type] = {"name": str, "description": str, "clock_hz": float, "queue_depth": int}
-_OPTIONAL = {"unified_buffer.line_bytes", "device_memory.lines_per_cycle", "description"}
+_OPTIONAL = {
+    "unified_buffer.line_bytes",
+    "device_memory.lines_per_cycle",
+    "description",
+    "power.limit_watts",
+    "power.policy",
+}
+_OPTIONAL_SECTIONS = ("energy", "power")
+_TABLES_OF_FORMATS = ("array.macs_per_pe_per_cycle", "energy.mac_joules")
+"""Keys whose value is a table by element format."""
 
 
 def machine_names() -> list[str]:
@@ -117,7 +144,8 @@ def _apply(data: dict[str, Any], setting: str) -> None:
         raise RidgelineError(
             f"'{setting}' is not KEY=VALUE", where="--set", fix="For example: --set array.rows=32"
         )
-    if key not in known_keys() and not key.startswith("array.macs_per_pe_per_cycle."):
+    of_a_format = any(key.startswith(f"{table}.") for table in _TABLES_OF_FORMATS)
+    if key not in known_keys() and not of_a_format:
         raise RidgelineError(
             f"a machine has no field '{key}'", where="--set", fix=did_you_mean(key, known_keys())
         )
@@ -157,6 +185,7 @@ def machine_from_dict(data: Mapping[str, Any]) -> Machine:
     sections = {
         name: _section(name, kind, keys, data.get(name), data)
         for name, (kind, keys) in _SECTIONS.items()
+        if name in data or name not in _OPTIONAL_SECTIONS
     }
     return Machine(**top, **sections, sources=_sources(data.get("sources", {})))
 
@@ -207,9 +236,21 @@ def _section(
             fmt: Fraction(
                 _value(f"{name}.macs_per_pe_per_cycle.{fmt}", rate, float)
             ).limit_denominator(64)
-            for fmt, rate in rates.items()
+            for fmt, rate in _in_order(rates)
+        }
+    if "mac_joules" in values:
+        joules = cast("Mapping[str, Any]", values["mac_joules"])
+        values["mac_joules"] = {
+            fmt: _value(f"{name}.mac_joules.{fmt}", value, float)
+            for fmt, value in _in_order(joules)
         }
     return kind(**values)
+
+
+def _in_order(by_format: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The entries as machine files list formats, however a program's file has sorted them."""
+    known = {name: place for place, name in enumerate(ARRAY_FORMATS)}
+    return sorted(by_format.items(), key=lambda entry: known.get(entry[0], len(known)))
 
 
 def _value(key: str, value: Any, kind: type) -> Any:
@@ -239,7 +280,9 @@ def machine_to_dict(machine: Machine) -> dict[str, Any]:
     data: dict[str, Any] = {key: getattr(machine, key) for key in _TOP}
     for name, (_, keys) in _SECTIONS.items():
         section = getattr(machine, name)
-        data[name] = {key: getattr(section, key) for key in keys}
+        if section is not None:
+            values = {key: getattr(section, key) for key in keys}
+            data[name] = {key: value for key, value in values.items() if value is not None}
     data["vector"]["operations"] = list(machine.vector.operations)
     rates = machine.array.macs_per_pe_per_cycle
     data["array"]["macs_per_pe_per_cycle"] = {fmt: float(rate) for fmt, rate in rates.items()}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from math import isfinite
 
+from ridgeline.machine import energy
 from ridgeline.machine.description import Machine
+from ridgeline.machine.energy import Counts
 from ridgeline.machine.instructions import (
     HostRead,
     HostWrite,
@@ -21,8 +24,10 @@ from ridgeline.machine.instructions import (
 from ridgeline.machine.instructions.array import planes
 from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
 from ridgeline.machine.ledger import ledger
+from ridgeline.machine.power import power_facts, remarks
 from ridgeline.machine.program import HostSegment, Layer, Program
 from ridgeline.machine.simulate import Trace, host_cycles
+from ridgeline.results.energy import PowerFacts
 from ridgeline.results.rows import Accuracy, LayerRow, Limit, MachineFacts, Report
 
 NO_LAYER = Layer("(no layer)", "", "move", 0, 0, 0, 0, 0, (), "transfers that belong to no layer")
@@ -44,16 +49,17 @@ def report(
     `batch`: inferences in one run, the first dimension of the first input unless given. `sqnr_db`:
     by layer name, what is known of its error against the float model.
     """
+    power = power_facts(trace)
     needs = _needs(program)
     account = ledger(trace)
-    known = sqnr_db or {}
+    make = partial(_row, program.machine, sqnr_db=sqnr_db or {}, power=power)
     rows = [
-        _row(program.machine, layer, needs[index], account.layer_cycles(index), known)
+        make(layer, needs[index], account.layer_cycles(index))
         for index, layer in enumerate(program.layers)
     ]
     other = {name: n / account.slots_per_cycle for name, n in account.other.items()}
     if any(other.values()):
-        rows.append(_row(program.machine, NO_LAYER, needs[-1], other, known))
+        rows.append(make(NO_LAYER, needs[-1], other))
     return Report(
         model=program.name,
         machine=machine_facts(program.machine),
@@ -64,7 +70,8 @@ def report(
         rows=tuple(rows),
         steady_cycles=steady_cycles,
         accuracy=accuracy,
-        notes=notes,
+        power=power,
+        notes=(*notes, *remarks(power, program.machine)),
     )
 
 
@@ -87,9 +94,12 @@ def _batch(program: Program) -> int:
 
 
 class _Need:
-    """Sums over one layer's instructions: cycles of each resource, array work and bytes moved."""
+    """Sums over one layer's instructions: cycles of each resource, array work and bytes moved, and
+    what costs energy.
+    """
 
     def __init__(self) -> None:
+        self.counts: Counts = {}
         self.busy: dict[Limit, Fraction] = {}
         self.array_work = 0
         self.bytes = 0
@@ -108,7 +118,7 @@ def _needs(program: Program) -> list[_Need]:
         if isinstance(segment, HostSegment) and segment.layers:
             share = Fraction(host_cycles(segment, program.machine), len(segment.layers))
             for layer in segment.layers:
-                needs[layer].add("host", share)
+                needs[layer].add("fallback", share)
     return needs
 
 
@@ -116,13 +126,14 @@ def _count(need: _Need, instruction: Instruction, machine: Machine) -> None:
     timing = instruction.timing(machine)
     need.add("memory", timing.port_cycles)
     if instruction.unit is Unit.LINK:
-        need.add("link", timing.issue_cycles)
+        need.add("host link", timing.issue_cycles)
     elif instruction.unit is Unit.VECTOR:
         need.add("vector", timing.issue_cycles)
     elif isinstance(instruction, MatMul):
-        need.add("array", timing.issue_cycles)
+        need.add("compute", timing.issue_cycles)
         need.array_work += instruction.macs * planes(instruction.format)
     need.bytes += bytes_moved(instruction)
+    energy.add_counts(need.counts, instruction.activity(machine))
 
 
 def bytes_moved(instruction: Instruction) -> int:
@@ -144,8 +155,12 @@ def _row(
     layer: Layer,
     need: _Need,
     entries: Mapping[str, float],
+    *,
     sqnr_db: Mapping[str, float],
+    power: PowerFacts | None,
 ) -> LayerRow:
+    cycles = sum(entries.values())
+    slowed = power.slowdown if power else 1.0
     per_cycle = machine.device_memory.bytes_per_s / machine.clock_hz
     peak = machine.array.rows * machine.array.cols
     return LayerRow(
@@ -159,11 +174,13 @@ def _row(
         input_bytes=layer.input_bytes,
         output_bytes=layer.output_bytes,
         device_memory_bytes=need.bytes,
-        cycles=sum(entries.values()),
+        cycles=cycles,
         ideal_array_cycles=need.array_work / peak,
         ideal_memory_cycles=need.bytes / per_cycle,
         busy_cycles={limit: float(cycles) for limit, cycles in need.busy.items()},
-        ledger={name: cycles for name, cycles in entries.items() if cycles},
+        ledger={name: part for name, part in entries.items() if part},
+        counts=need.counts,
+        joules=energy.joules_by_level(need.counts, machine, cycles * slowed),
         sqnr_db=_finite(sqnr_db.get(layer.name)),
         reason=layer.reason,
         origin=layer.origin,

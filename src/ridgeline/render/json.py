@@ -1,4 +1,4 @@
-"""A Report as JSON of the schema "ridgeline-report/1", which report.schema.json holds.
+"""A Report as JSON of the schema "ridgeline-report/2", which report.schema.json holds.
 
 Readers may rely on what the schema requires; later versions of Ridgeline may add keys to it, and
 change the name of the schema when they take one away or change its meaning.
@@ -10,11 +10,12 @@ import json
 from typing import Any
 
 from ridgeline.results.columns import COLUMNS, LEDGER_ENTRIES, Column
+from ridgeline.results.energy import LEVELS, PowerFacts
 from ridgeline.results.rows import LIMITS, Accuracy, LayerRow, MachineFacts, Report
 
-SCHEMA = "ridgeline-report/1"
+SCHEMA = "ridgeline-report/2"
 
-_UNKNOWN = ("intensity", "sqnr_db")
+_UNKNOWN = ("intensity", "sqnr_db", "energy_joules")
 """Columns that may have nothing to say of a layer."""
 
 
@@ -38,6 +39,15 @@ def to_dict(report: Report) -> dict[str, Any]:
         "steady_cycles": report.steady_cycles,
         "steady_inferences_per_s": report.steady_inferences_per_s,
         "accuracy": _accuracy(report.accuracy),
+        "energy_joules": report.energy_joules,
+        "inferences_per_joule": report.inferences_per_joule,
+        "average_watts": report.average_watts,
+        "steady_watts": report.steady_watts,
+        "peak_watts": report.power.peak_watts if report.power else None,
+        "clock_hz": report.clock_hz,
+        "power": _power(report.power),
+        "array_macs": report.array_macs,
+        "worst": [_worst(row) for row in report.worst()],
         "total": _layer(report.total, report),
         "layers": [_layer(row, report) for row in report.rows],
         "notes": list(report.notes),
@@ -69,9 +79,37 @@ def _accuracy(accuracy: Accuracy | None) -> dict[str, Any] | None:
     }
 
 
+def _power(power: PowerFacts | None) -> dict[str, Any] | None:
+    """The machine's figures; `slowdown` is 1 where the clock is not lowered."""
+    if power is None:
+        return None
+    return {
+        "idle_watts": power.idle_watts,
+        "window_seconds": power.window_seconds,
+        "limit_watts": power.limit_watts,
+        "policy": power.policy,
+        "above_limit": power.above_limit,
+        "slowdown": power.slowdown,
+    }
+
+
+def _worst(row: LayerRow) -> dict[str, Any]:
+    loss, cycles = row.largest_loss()
+    return {
+        "layer": row.name,
+        "lost_cycles": row.lost_cycles,
+        "bound": row.bound,
+        "bound_cycles": row.bound_cycles,
+        "loss": loss,
+        "loss_cycles": cycles,
+    }
+
+
 def layer_columns() -> tuple[Column, ...]:
-    """The columns that a layer's object has as keys; the ledger is an object of its own."""
-    return tuple(c for c in COLUMNS if not c.key.startswith("ledger_"))
+    """The columns that a layer's object has as keys; the ledger and the levels of energy are
+    objects of their own.
+    """
+    return tuple(c for c in COLUMNS if not c.key.startswith(("ledger_", "joules_")))
 
 
 def _layer(row: LayerRow, report: Report) -> dict[str, Any]:
@@ -79,6 +117,8 @@ def _layer(row: LayerRow, report: Report) -> dict[str, Any]:
     data["shape"] = list(row.shape)
     data["busy_cycles"] = dict(row.busy_cycles)
     data["ledger_cycles"] = dict(row.ledger)
+    data["counts"] = dict(row.counts)
+    data["joules"] = None if row.joules is None else dict(row.joules)
     data["origin"] = list(row.origin)
     return data
 
@@ -91,6 +131,9 @@ def schema() -> dict[str, Any]:
     layer["shape"] = {"type": "array", "items": whole}
     layer["busy_cycles"] = {**shares, "propertyNames": {"enum": list(LIMITS)}}
     layer["ledger_cycles"] = {**shares, "propertyNames": {"enum": list(LEDGER_ENTRIES)}}
+    layer["counts"] = {"type": "object", "additionalProperties": whole}
+    levels = {**shares, "propertyNames": {"enum": list(LEVELS)}}
+    layer["joules"] = {"anyOf": [{"type": "null"}, levels]}
     layer["origin"] = {"type": "array", "items": text}
     accuracy = {"images": whole, "float_right": _or_null("integer"), "quantised_right": whole}
     accuracy["number_format"] = text
@@ -115,12 +158,51 @@ def schema() -> dict[str, Any]:
                 "steady_cycles": _or_null("integer"),
                 "steady_inferences_per_s": _or_null("number"),
                 "accuracy": {"anyOf": [{"type": "null"}, _object(accuracy)]},
+                **{key: _or_null("number") for key in _ENERGY},
+                "clock_hz": number,
+                "power": {"anyOf": [{"type": "null"}, _object(_power_schema())]},
+                "array_macs": whole,
+                "worst": {"type": "array", "items": _object(_worst_schema())},
                 "total": {"$ref": "#/$defs/layer"},
                 "layers": {"type": "array", "items": {"$ref": "#/$defs/layer"}},
                 "notes": {"type": "array", "items": text},
             }
         ),
         "$defs": {"layer": _object(layer)},
+    }
+
+
+_ENERGY = (
+    "energy_joules",
+    "inferences_per_joule",
+    "average_watts",
+    "steady_watts",
+    "peak_watts",
+)
+"""Figures of the run that only a machine with energy figures has."""
+
+
+def _power_schema() -> dict[str, Any]:
+    return {
+        "idle_watts": {"type": "number"},
+        "window_seconds": _or_null("number"),
+        "limit_watts": _or_null("number"),
+        "policy": {"type": "string"},
+        "above_limit": {"type": "boolean"},
+        "slowdown": {"type": "number"},
+    }
+
+
+def _worst_schema() -> dict[str, Any]:
+    number, text = {"type": "number"}, {"type": "string"}
+    bound = {"type": "string", "enum": list(LIMITS)}
+    return {
+        "layer": text,
+        "lost_cycles": number,
+        "bound": bound,
+        "bound_cycles": number,
+        "loss": text,
+        "loss_cycles": number,
     }
 
 
@@ -137,6 +219,6 @@ def _column_schema(column: Column) -> dict[str, Any]:
     entry: dict[str, Any] = _or_null(kind) if column.key in _UNKNOWN else {"type": kind}
     if column.key == "bound":
         entry["enum"] = list(LIMITS)
-    unit = "fraction of 1" if column.kind == "share" else column.unit
+    unit = column.raw_unit
     entry["description"] = column.doc + (f" [{unit}]" if unit else "")
     return entry

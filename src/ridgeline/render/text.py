@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ridgeline.render.plain import columns_of, left, shorten, visible, wrapped
-from ridgeline.render.units import percent, quantity, seconds
+from ridgeline.render.units import percent, quantity, seconds, small
 from ridgeline.results.columns import Column, default_columns
 from ridgeline.results.rows import LIMITS, Accuracy, LayerRow, Report
 
@@ -65,16 +65,43 @@ def facts(report: Report) -> list[tuple[str, str]]:
         f" {report.cycles:,} cycles: {_rate(report.inferences_per_s)}"
     )
     found = [("latency", latency)]
-    if report.steady_cycles and report.steady_inferences_per_s:
-        every = seconds(report.steady_cycles / report.machine.clock_hz)
+    if report.steady_seconds and report.steady_inferences_per_s:
+        every = seconds(report.steady_seconds)
         found.append(
             ("pipelined", f"one run every {every}: {_rate(report.steady_inferences_per_s)}")
         )
-    use = percent(report.total.utilisation)
-    found.append(("array use", f"{use} of peak, {report.total.macs:,} multiply-accumulates"))
+    found += _energy(report)
+    found.append(("array use", _array_use(report)))
     if report.accuracy:
         found.append(("accuracy", _accuracy(report.accuracy)))
     return found + _worst(report)
+
+
+def _array_use(report: Report) -> str:
+    """The array's share of its peak, and its multiply-accumulates; those elsewhere only counted."""
+    use, macs, elsewhere = percent(report.total.utilisation), report.array_macs, ""
+    if macs != report.total.macs:
+        elsewhere = f" of {report.total.macs:,}"
+    return f"{use} of peak, {macs:,}{elsewhere} multiply-accumulates"
+
+
+def _energy(report: Report) -> list[tuple[str, str]]:
+    """Energy of a run and its power, where the machine has figures for them."""
+    joules, watts, power = report.energy_joules, report.average_watts, report.power
+    if joules is None or watts is None or power is None:
+        return []
+    per_joule = _count(report.inferences_per_joule or 0)
+    drawn = f"{small(watts, 'W')} on average ({small(power.idle_watts, 'W')} idle)"
+    if power.peak_watts is not None and power.window_seconds is not None:
+        window = min(power.window_seconds, report.cycles / report.machine.clock_hz)
+        drawn += f", {small(power.peak_watts, 'W')} in the busiest {seconds(window)}"
+    if report.steady_watts is not None:
+        drawn += f", {small(report.steady_watts, 'W')} pipelined"
+    runs = _runs(report.batch)
+    return [
+        ("energy", f"{small(joules, 'J')} for {runs}: {per_joule} inferences/J"),
+        ("power", drawn),
+    ]
 
 
 def _runs(batch: int) -> str:
@@ -82,7 +109,11 @@ def _runs(batch: int) -> str:
 
 
 def _rate(per_s: float) -> str:
-    return f"{per_s:,.0f} inferences/s" if per_s >= 100 else f"{per_s:.3g} inferences/s"
+    return f"{_count(per_s)} inferences/s"
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _accuracy(accuracy: Accuracy) -> str:
@@ -97,13 +128,14 @@ def _accuracy(accuracy: Accuracy) -> str:
 
 
 def _worst(report: Report) -> list[tuple[str, str]]:
+    """The layers that lose most, each with its cycles beyond its bound, and where they go."""
     found: list[tuple[str, str]] = []
     for row in report.worst():
-        share = row.cycles / report.cycles if report.cycles else 0.0
         loss, cycles = row.largest_loss()
-        why = f"; {percent(cycles / row.cycles, 0)} of it {loss}" if loss else ""
-        limit = LIMITS[row.bound]
-        text = f"{shorten(row.name, 24)}: {percent(share)} of the time, limited by {limit}"
+        why = f"; {percent(cycles / row.cycles, 0)} of its time {loss}" if loss else ""
+        limit = "" if row.bound == "none" else f" that {LIMITS[row.bound]} takes"
+        bound = f"above the {row.bound_cycles:,.0f}{limit}"
+        text = f"{shorten(row.name, 24)}: {row.lost_cycles:,.0f} cycles {bound}"
         found.append(("worst" if not found else "", text + why))
     return found
 

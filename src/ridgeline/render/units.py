@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _LARGE = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
-_SMALL = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+_SMALL = (("", 1.0), ("m", 1e-3), ("µ", 1e-6), ("n", 1e-9))
 _BINARY = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
@@ -17,10 +17,15 @@ def quantity(value: float, unit: str) -> str:
 
 def seconds(value: float) -> str:
     """A time in the unit that suits it: 1.25 ms."""
-    for unit, size in _SMALL:
+    return small(value, "s")
+
+
+def small(value: float, unit: str) -> str:
+    """`value` with the prefix that suits it, from nano up: 3.2 mJ, 0.9 nW, 40 W."""
+    for prefix, size in _SMALL:
         if value >= size:
-            return f"{_three(value / size)} {unit}"
-    return f"{_three(value / 1e-9)} ns"
+            return f"{_three(value / size)} {prefix}{unit}"
+    return f"{_three(value / 1e-9)} n{unit}"
 
 
 def size(count_bytes: int) -> str:

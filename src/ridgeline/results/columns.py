@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ridgeline.errors import RidgelineError, did_you_mean
+from ridgeline.results.energy import ARRAY_MACS, COUNTS, LEVELS
 from ridgeline.results.rows import LayerRow, Report
 
 Cell = str | int | float | tuple[int, ...] | None
-Kind = Literal["text", "whole", "number", "share"]
+Kind = Literal["text", "whole", "number", "share", "micro"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,8 @@ class Column:
 
     `heading` stands above it in a table, `unit` beside it where there is room. `width` is the
     narrowest terminal, in characters, that shows it unasked; 0 means only when asked for. `share`
-    cells are fractions of 1, printed in per cent.
+    cells are fractions of 1, printed in per cent; `micro` cells are printed in millionths, and
+    `raw_unit` is what they are in.
     """
 
     key: str
@@ -29,6 +31,11 @@ class Column:
     kind: Kind
     width: int
     get: Callable[[LayerRow, Report], Cell]
+
+    @property
+    def raw_unit(self) -> str:
+        """The unit of what `get` returns, and JSON and CSV hold."""
+        return {"share": "fraction of 1", "micro": self.unit.lstrip("µ")}.get(self.kind, self.unit)
 
     def text(self, row: LayerRow, report: Report) -> str:
         """The cell as a table prints it; "-" where nothing is known or nothing applies."""
@@ -47,6 +54,8 @@ def format_cell(kind: Kind, cell: Cell) -> str:
         return f"{100 * cell:.1f}"
     if kind == "whole":
         return f"{round(cell):,}"
+    if kind == "micro":
+        return f"{1e6 * cell:,.2f}"
     return f"{cell:,.1f}"
 
 
@@ -64,6 +73,24 @@ def _entry(name: str) -> Callable[[LayerRow, Report], Cell]:
         return row.ledger.get(name, 0.0) / row.cycles if row.cycles else 0.0
 
     return get
+
+
+def _count(name: str) -> Callable[[LayerRow, Report], Cell]:
+    def get(row: LayerRow, report: Report) -> Cell:
+        return row.counts.get(name, 0)
+
+    return get
+
+
+def _level(name: str) -> Callable[[LayerRow, Report], Cell]:
+    def get(row: LayerRow, report: Report) -> Cell:
+        return None if row.joules is None else row.joules.get(name, 0.0)
+
+    return get
+
+
+def _key(prefix: str, name: str) -> str:
+    return prefix + name.replace(" ", "_").replace("-", "_")
 
 
 LEDGER_ENTRIES: dict[str, str] = {
@@ -176,10 +203,19 @@ COLUMNS: tuple[Column, ...] = (
         "cycles",
         "cycles that this limit allows",
         "whole",
-        0,
+        124,
         lambda r, _: r.bound_cycles,
     ),
     Column("loss", "largest loss", "", "where most of the rest went", "text", 60, _loss),
+    Column(
+        "energy_joules",
+        "energy",
+        "µJ",
+        "over all levels, idle power included",
+        "micro",
+        96,
+        lambda r, _: r.energy_joules,
+    ),
     Column(
         "sqnr_db",
         "SQNR",
@@ -189,17 +225,26 @@ COLUMNS: tuple[Column, ...] = (
         90,
         lambda r, _: r.sqnr_db,
     ),
+    Column(
+        "performed_macs",
+        "performed MACs",
+        "",
+        "multiply-accumulates that the array performs, those with padding included",
+        "whole",
+        0,
+        lambda r, _: sum(n for name, n in r.counts.items() if name.startswith(ARRAY_MACS)),
+    ),
     *(
-        Column(
-            f"ledger_{name.replace(' ', '_').replace('-', '_')}",
-            name,
-            "%",
-            doc,
-            "share",
-            0,
-            _entry(name),
-        )
+        Column(key, key.replace("_", " "), "", doc, "whole", 0, _count(key))
+        for key, doc in COUNTS.items()
+    ),
+    *(
+        Column(_key("ledger_", name), name, "%", doc, "share", 0, _entry(name))
         for name, doc in LEDGER_ENTRIES.items()
+    ),
+    *(
+        Column(_key("joules_", name), f"{name} energy", "µJ", doc, "micro", 0, _level(name))
+        for name, doc in LEVELS.items()
     ),
     Column(
         "reason",

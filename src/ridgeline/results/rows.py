@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ridgeline.results.energy import IDLE, PowerFacts, sum_by_name
+
 Placed = Literal["array", "vector", "move", "host", ""]
-Limit = Literal["array", "vector", "memory", "link", "host", "none"]
+Limit = Literal["compute", "vector", "memory", "host link", "fallback", "none"]
 
 LIMITS: dict[Limit, str] = {
-    "array": "the MAC array",
+    "compute": "the MAC array",
     "vector": "the vector unit",
     "memory": "device memory",
-    "link": "the link to the host",
-    "host": "the host",
+    "host link": "the link to the host",
+    "fallback": "the host",
     "none": "nothing that it needs",
 }
 """What each limit means, in words."""
@@ -47,6 +49,10 @@ class LayerRow:
     """`device_memory_bytes` over the memory's rate, without the waste of partly used bursts."""
     busy_cycles: Mapping[Limit, float] = field(default_factory=dict[Limit, float])
     ledger: Mapping[str, float] = field(default_factory=dict[str, float])
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What it does that costs energy: exact counts by the names of `energy.COUNTS`."""
+    joules: Mapping[str, float] | None = None
+    """Its energy for each of `energy.LEVELS`; None where the machine has no such figures."""
     sqnr_db: float | None = None
     """Signal to quantisation noise of its output against the float model, when known."""
     reason: str = ""
@@ -85,8 +91,13 @@ class LayerRow:
 
     @property
     def lost_cycles(self) -> float:
-        """Cycles beyond those that useful array work needs."""
-        return self.cycles - self.ideal_array_cycles
+        """Cycles beyond those that its bound allows; below 0 where it works behind others."""
+        return self.cycles - self.bound_cycles
+
+    @property
+    def energy_joules(self) -> float | None:
+        """Over all levels; None where it is not known."""
+        return None if self.joules is None else sum(self.joules.values())
 
     def largest_loss(self) -> tuple[str, float]:
         """The ledger's largest entry that is not useful work, and its cycles; ("", 0) if none."""
@@ -159,13 +170,20 @@ class Report:
     rows: tuple[LayerRow, ...]
     steady_cycles: int | None = None
     accuracy: Accuracy | None = None
+    power: PowerFacts | None = None
+    """None where the machine has no energy figures."""
     notes: tuple[str, ...] = ()
     """What a reader must know, such as that calibration used random data."""
 
     @property
+    def clock_hz(self) -> float:
+        """The machine's clock, slowed where that keeps to its power limit."""
+        return self.machine.clock_hz / (self.power.slowdown if self.power else 1)
+
+    @property
     def seconds(self) -> float:
         """Latency of one run."""
-        return self.cycles / self.machine.clock_hz
+        return self.cycles / self.clock_hz
 
     @property
     def inferences_per_s(self) -> float:
@@ -174,9 +192,52 @@ class Report:
 
     @property
     def steady_inferences_per_s(self) -> float | None:
+        return self.batch / self.steady_seconds if self.steady_seconds else None
+
+    @property
+    def steady_seconds(self) -> float | None:
+        """Time between runs that follow each other, at a clock that keeps to the power limit."""
         if not self.steady_cycles:
             return None
-        return self.batch * self.machine.clock_hz / self.steady_cycles
+        least = self.steady_cycles / self.clock_hz
+        if self.power is None or not self.power.throttles or self.power.limit_watts is None:
+            return least
+        return max(least, self.work_joules / (self.power.limit_watts - self.power.idle_watts))
+
+    @property
+    def energy_joules(self) -> float | None:
+        """Of one run; None where the machine has no energy figures."""
+        return self.total.energy_joules if self.power else None
+
+    @property
+    def work_joules(self) -> float:
+        """Of one run, without what the machine draws when idle."""
+        joules = self.total.joules or {}
+        return sum(amount for level, amount in joules.items() if level != IDLE)
+
+    @property
+    def average_watts(self) -> float | None:
+        """Over one run."""
+        joules = self.energy_joules
+        return None if joules is None or not self.cycles else joules / self.seconds
+
+    @property
+    def steady_watts(self) -> float | None:
+        """On average when runs follow each other."""
+        if self.power is None or not self.steady_seconds:
+            return None
+        return self.power.idle_watts + self.work_joules / self.steady_seconds
+
+    @property
+    def inferences_per_joule(self) -> float | None:
+        """One run after the other, each waiting for the one before."""
+        joules = self.energy_joules
+        return self.batch / joules if joules else None
+
+    @property
+    def array_macs(self) -> int:
+        """Multiply-accumulates that the array computes, rather than the vector unit or the host."""
+        return sum(row.macs for row in self.rows if row.placed == "array")
 
     @property
     def total(self) -> LayerRow:
@@ -189,20 +250,18 @@ class Report:
         return tuple(row for row in self.rows if row.placed == "host")
 
     def worst(self, count: int = 3) -> tuple[LayerRow, ...]:
-        """The layers that lose the most cycles, most first."""
+        """The layers that lose the most cycles above their bound, most first."""
         ranked = sorted(self.rows, key=lambda row: -row.lost_cycles)
-        return tuple(row for row in ranked[:count] if row.cycles > 0)
+        return tuple(row for row in ranked[:count] if row.lost_cycles >= 1)
 
 
 def total_of(rows: tuple[LayerRow, ...], cycles: float) -> LayerRow:
     """A row that sums `rows`, for a run of `cycles`."""
     busy: dict[Limit, float] = {}
-    ledger: dict[str, float] = {}
     for row in rows:
         for limit, amount in row.busy_cycles.items():
             busy[limit] = busy.get(limit, 0) + amount
-        for name, amount in row.ledger.items():
-            ledger[name] = ledger.get(name, 0) + amount
+    joules = [row.joules for row in rows if row.joules is not None]
     return LayerRow(
         name="total",
         op="",
@@ -218,5 +277,7 @@ def total_of(rows: tuple[LayerRow, ...], cycles: float) -> LayerRow:
         ideal_array_cycles=sum(r.ideal_array_cycles for r in rows),
         ideal_memory_cycles=sum(r.ideal_memory_cycles for r in rows),
         busy_cycles=busy,
-        ledger=ledger,
+        ledger=sum_by_name(row.ledger for row in rows),
+        counts=sum_by_name(row.counts for row in rows),
+        joules=sum_by_name(joules) if joules else None,
     )

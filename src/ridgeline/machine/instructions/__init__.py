@@ -3,6 +3,7 @@
 The reference in docs/isa.md is generated from these classes.
 """
 
+from ridgeline.machine.instructions.activity import Activity
 from ridgeline.machine.instructions.array import MatMul
 from ridgeline.machine.instructions.lookup import Lookup
 from ridgeline.machine.instructions.state import Accesses, Space, State
@@ -42,6 +43,7 @@ __all__ = [
     "INSTRUCTIONS",
     "NO_WAITS",
     "Accesses",
+    "Activity",
     "Elementwise",
     "HostRead",
     "HostWrite",

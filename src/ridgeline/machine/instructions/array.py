@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ridgeline.machine.dataflow import DATAFLOW_RULES, Pass, Tile
 from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions.activity import Activity
 from ridgeline.machine.instructions.state import Accesses, Places, Space, State, nested
 from ridgeline.machine.instructions.word import Instruction, Timing, Unit, bits
 from ridgeline.machine.latencies import LATENCIES
@@ -56,6 +57,14 @@ def wrap(values: npt.NDArray[np.int64], accumulator_bits: int) -> npt.NDArray[np
     """Two's-complement wrap of int64 to the accumulator's width."""
     half = np.int64(1) << np.int64(accumulator_bits - 1)
     return ((values + half) & ((half << 1) - 1)) - half
+
+
+def within(origin: int, step: int, limit: int, count: int) -> int:
+    """How many of origin + i * step, for i below count, lie in [0, limit); step is 0 or more."""
+    if step == 0:
+        return count if 0 <= origin < limit else 0
+    first = max(0, -(origin // step))
+    return max(0, min(count, -((origin - limit) // step)) - first)
 
 
 # Without slots, so that an instruction can have both this and the output fields of vector.py.
@@ -108,6 +117,12 @@ class WindowFields(Instruction):
         ok_x, ok_y = (x >= 0) & (x < self.x_limit), (y >= 0) & (y < self.y_limit)
         plane = (ok_y[:, None] & ok_x[None, :]).reshape(-1)
         return np.tile(plane, self.count_2) if self.count_2 > 1 else plane
+
+    def count_inside(self, x_moved: int = 0, y_moved: int = 0) -> int:
+        """How many vectors lie inside the tensor once the walk is moved by so much."""
+        across = within(self.x_origin + x_moved, self.x_step, self.x_limit, self.count_0)
+        down = within(self.y_origin + y_moved, self.y_step, self.y_limit, self.count_1)
+        return across * down * self.count_2
 
     def lines_read(self) -> Places:
         """Every line that is really read, planes included."""
@@ -208,3 +223,20 @@ class MatMul(WindowFields):
         if self.accumulate:
             reads[Space.ACCUMULATORS] = entries
         return Accesses(reads, {Space.ACCUMULATORS: entries}, frozenset({Space.ACCUMULATORS}))
+
+    def activity(self, machine: Machine) -> Activity:
+        """The dataflow says what moves in the array; vectors outside the tensor are not read."""
+        array = machine.array
+        traffic = DATAFLOW_RULES[array.dataflow].traffic(self.tile, array)
+        sum_bytes = array.accumulator_bits // 8
+        vector_bytes = array.cols * sum_bytes
+        read = traffic.vectors_back + (traffic.vectors_added_to if self.accumulate else 0)
+        return Activity(
+            macs=self.macs,
+            mac_format="int16" if self.format == INT16 else "int8",
+            array_register_bytes=traffic.operand_writes + traffic.sum_writes * sum_bytes,
+            accumulator_read_bytes=read * vector_bytes,
+            accumulator_write_bytes=traffic.vectors_out * vector_bytes,
+            buffer_reads=self.count_inside() * planes(self.format),
+            slot_read_bytes=traffic.slot_reads,
+        )

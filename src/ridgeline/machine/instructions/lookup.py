@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions.activity import Activity
 from ridgeline.machine.instructions.array import INT8, read_vectors
 from ridgeline.machine.instructions.state import Accesses, Places, Space, State, nested
 from ridgeline.machine.instructions.vector import OutputFields
@@ -79,6 +80,18 @@ class Lookup(OutputFields):
         table = self.table_line + np.arange(table_lines(machine), dtype=np.int64)
         reads = {Space.BUFFER: np.concatenate([self.lines(), table])}
         return Accesses(reads, self._written(self.counts))
+
+    def activity(self, machine: Machine) -> Activity:
+        """Every lane has its copy of the table, written once and read for each value."""
+        groups = -(-self.channels // machine.vector.lanes)
+        values = self.m * self.channels
+        return Activity(
+            buffer_reads=table_lines(machine) + self.m * groups,
+            buffer_writes=self._line_writes(machine, self.m),
+            slot_write_bytes=TABLE_ENTRIES * machine.vector.lanes,
+            slot_read_bytes=values,
+            vector_operations=values,
+        )
 
 
 def table_lines(machine: Machine) -> int:

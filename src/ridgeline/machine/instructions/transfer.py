@@ -9,7 +9,8 @@ import numpy as np
 
 from ridgeline.errors import RidgelineError
 from ridgeline.machine.description import Machine
-from ridgeline.machine.instructions.memory_port import port_cycles
+from ridgeline.machine.instructions.activity import Activity
+from ridgeline.machine.instructions.memory_port import burst_bytes, port_cycles
 from ridgeline.machine.instructions.state import (
     Accesses,
     Places,
@@ -45,6 +46,9 @@ class _LinkTransfer(Instruction):
         issue = max(int(issue), port)
         return Timing(issue, machine.link_latency_cycles + LATENCIES.link, port)
 
+    def _burst_bytes(self, machine: Machine) -> int:
+        return burst_bytes(machine, self.device_address, self.length_bytes, (1,), (0,))
+
     def _places(self) -> tuple[Places, Places]:
         host = granules(np.asarray([self.host_address], np.int64), self.length_bytes)
         device = granules(np.asarray([self.device_address], np.int64), self.length_bytes)
@@ -65,6 +69,11 @@ class HostRead(_LinkTransfer):
         host, device = self._places()
         return Accesses({Space.HOST: host}, {Space.DEVICE: device})
 
+    def activity(self, machine: Machine) -> Activity:
+        return Activity(
+            host_link_bytes=self.length_bytes, device_write_bytes=self._burst_bytes(machine)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class HostWrite(_LinkTransfer):
@@ -79,6 +88,11 @@ class HostWrite(_LinkTransfer):
     def accesses(self, machine: Machine) -> Accesses:
         host, device = self._places()
         return Accesses({Space.DEVICE: device}, {Space.HOST: host})
+
+    def activity(self, machine: Machine) -> Activity:
+        return Activity(
+            host_link_bytes=self.length_bytes, device_read_bytes=self._burst_bytes(machine)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +132,16 @@ class _BufferTransfer(Instruction):
         """Device-memory byte address of every element, in order."""
         return nested(self.device_address, self.counts, self.device_strides)
 
+    @property
+    def elements(self) -> int:
+        """Elements in all: each is one access to a line."""
+        return self.count_0 * self.count_1 * self.count_2
+
+    def _burst_bytes(self, machine: Machine) -> int:
+        return burst_bytes(
+            machine, self.device_address, self.element_bytes, self.counts, self.device_strides
+        )
+
     def _port(self, machine: Machine) -> int:
         return port_cycles(
             machine,
@@ -154,6 +178,9 @@ class Load(_BufferTransfer):
         reads = granules(self.addresses(), self.element_bytes)
         return Accesses({Space.DEVICE: reads}, {Space.BUFFER: self.lines()})
 
+    def activity(self, machine: Machine) -> Activity:
+        return Activity(buffer_writes=self.elements, device_read_bytes=self._burst_bytes(machine))
+
 
 @dataclass(frozen=True, slots=True)
 class Store(_BufferTransfer):
@@ -179,6 +206,9 @@ class Store(_BufferTransfer):
     def accesses(self, machine: Machine) -> Accesses:
         writes = granules(self.addresses(), self.element_bytes)
         return Accesses({Space.BUFFER: self.lines()}, {Space.DEVICE: writes})
+
+    def activity(self, machine: Machine) -> Activity:
+        return Activity(buffer_reads=self.elements, device_write_bytes=self._burst_bytes(machine))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +277,13 @@ class LoadWeights(Instruction):
             return Accesses({Space.BUFFER: self.rows()}, slot)
         return Accesses({Space.DEVICE: granules(self.rows(), self._rows[1])}, slot)
 
+    def activity(self, machine: Machine) -> Activity:
+        rows, width = self._rows
+        if self.from_buffer:
+            return Activity(slot_write_bytes=self.k * self.n, buffer_reads=rows)
+        moved = burst_bytes(machine, self.address, width, (rows,), (self.row_stride,))
+        return Activity(slot_write_bytes=self.k * self.n, device_read_bytes=moved)
+
 
 @dataclass(frozen=True, slots=True)
 class LoadParams(Instruction):
@@ -279,11 +316,19 @@ class LoadParams(Instruction):
 
         The bus behind the port is as wide as a line, so hardware takes one group a cycle at most.
         """
-        records = max(machine.unified_buffer.line_bytes // PARAMETER_BYTES, 1)
-        group = records * PARAMETER_BYTES
-        groups = -(-self.count // records)
+        groups, group = self._groups(machine)
         port = port_cycles(machine, self.device_address, group, (groups,), (group,))
         return Timing(port, machine.device_memory.latency_cycles + LATENCIES.weights, port)
+
+    def _groups(self, machine: Machine) -> tuple[int, int]:
+        """Groups of records, and the bytes of one."""
+        records = max(machine.unified_buffer.line_bytes // PARAMETER_BYTES, 1)
+        return -(-self.count // records), records * PARAMETER_BYTES
+
+    def activity(self, machine: Machine) -> Activity:
+        groups, group = self._groups(machine)
+        moved = burst_bytes(machine, self.device_address, group, (groups,), (group,))
+        return Activity(slot_write_bytes=self.count * PARAMETER_BYTES, device_read_bytes=moved)
 
     def accesses(self, machine: Machine) -> Accesses:
         start = np.asarray([self.device_address], np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions.activity import Activity
 from ridgeline.machine.instructions.array import (
     INT8,
     INT16,
@@ -23,6 +24,7 @@ from ridgeline.machine.instructions.array import (
     write_vectors,
 )
 from ridgeline.machine.instructions.state import Accesses, Places, Space, State, nested
+from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
 from ridgeline.machine.instructions.word import Instruction, Timing, Unit, bits
 from ridgeline.machine.latencies import LATENCIES
 from ridgeline.numerics.requantize import requantize
@@ -77,6 +79,9 @@ class OutputFields(Instruction):
         lanes = slice(self.out_lane, self.out_lane + self.channels)
         write_vectors(state.buffer, self.out_lines(counts), lanes, self.out_format, values)
 
+    def _line_writes(self, machine: Machine, vectors: int) -> int:
+        return vectors * planes(self.out_format) * _lane_groups(machine, self.channels)
+
     def _written(self, counts: tuple[int, int, int]) -> dict[str, Places]:
         return {Space.BUFFER: _with_planes(self.out_lines(counts), self.out_format)}
 
@@ -125,6 +130,14 @@ class Requant(OutputFields):
             Space.PARAMETERS: np.asarray([self.slot], np.int64),
         }
         return Accesses(reads, self._written(self.counts))
+
+    def activity(self, machine: Machine) -> Activity:
+        return Activity(
+            accumulator_read_bytes=self.m * self.channels * machine.array.accumulator_bits // 8,
+            buffer_writes=self._line_writes(machine, self.m),
+            slot_read_bytes=self.channels * PARAMETER_BYTES,
+            vector_operations=self.m * self.channels,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +228,15 @@ class Elementwise(OutputFields):
             lines = np.concatenate([lines, self.b_lines()])
         reads = {Space.BUFFER: _with_planes(lines, self.format)}
         return Accesses(reads, self._written(self.counts))
+
+    def activity(self, machine: Machine) -> Activity:
+        operands = 1 if self.operation == RESCALE else 2
+        groups = _lane_groups(machine, self.channels)
+        return Activity(
+            buffer_reads=self.m * operands * planes(self.format) * groups,
+            buffer_writes=self._line_writes(machine, self.m),
+            vector_operations=self.m * operands * self.channels,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +367,22 @@ class WindowReduce(WindowFields, OutputFields):
             reads[Space.PARAMETERS] = np.asarray([self.slot], np.int64)
         reads[Space.BUFFER] = np.unique(np.concatenate(parts))
         return Accesses(reads, self._written(self.counts))
+
+    def activity(self, machine: Machine) -> Activity:
+        """Taps outside the tensor are neither read nor worked on."""
+        groups = _lane_groups(machine, self.channels)
+        inside = sum(
+            self.count_inside(x * self.tap_step_0, y * self.tap_step_1)
+            for y in range(self.taps_1)
+            for x in range(self.taps_0)
+        )
+        weights = self.taps if self.operation == DEPTHWISE else 0
+        return Activity(
+            buffer_reads=(inside * planes(self.format) + weights) * groups,
+            buffer_writes=self._line_writes(machine, self.m),
+            slot_read_bytes=self.channels * PARAMETER_BYTES if weights else 0,
+            vector_operations=inside * self.channels,
+        )
 
 
 def format_code(name: str) -> int:

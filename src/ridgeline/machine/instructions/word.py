@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 from ridgeline.errors import RidgelineError
 from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions.activity import Activity
 from ridgeline.machine.instructions.state import Accesses, State
 
 WORD_BITS = 768
@@ -67,7 +68,9 @@ class FieldSpec:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """Plain data: waits and operands. Subclasses add fields, `apply`, `timing` and `accesses`."""
+    """Plain data: waits and operands. Subclasses add fields, `apply`, `timing`, `accesses` and
+    `activity`.
+    """
 
     waits: Waits = NO_WAITS
     layer: int = -1
@@ -97,6 +100,10 @@ class Instruction:
     def accesses(self, machine: Machine) -> Accesses:
         """What is read and written, for the race check and the derivation of waits."""
         raise TypeError(f"{type(self).__name__} has no accesses")
+
+    def activity(self, machine: Machine) -> Activity:
+        """What it does that costs energy, counted in closed form: reports ask it of every one."""
+        raise TypeError(f"{type(self).__name__} has no activity")
 
     @classmethod
     def layout(cls) -> tuple[FieldSpec, ...]:

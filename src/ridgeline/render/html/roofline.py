@@ -12,7 +12,7 @@ from math import ceil, floor, log10, sqrt
 from ridgeline.machine.description import Machine
 from ridgeline.render.html.elements import Markup, element, join
 from ridgeline.render.units import percent, quantity
-from ridgeline.results.rows import LIMITS, LayerRow, Report
+from ridgeline.results.rows import LIMITS, LayerRow, Limit, Report
 
 HEIGHT = 400
 SMALLEST, LARGEST = 4.0, 22.0
@@ -62,7 +62,7 @@ def dots(report: Report) -> tuple[Dot, ...]:
     for layer, row in enumerate(report.rows):
         work = row.operations or row.vector_operations
         if work and row.device_memory_bytes and row.cycles >= 1:
-            per_s = work / row.cycles * report.machine.clock_hz
+            per_s = work / row.cycles * report.clock_hz
             share = row.cycles / report.cycles
             found.append(Dot(layer, row, work / row.device_memory_bytes, per_s, share))
     return tuple(found)
@@ -193,13 +193,18 @@ def _dot(dot: Dot, axes: _Axes) -> Markup:
             "cx": f"{axes.x(dot.intensity):.2f}%",
             "cy": axes.y(dot.per_s),
             "r": radius,
-            "class": f"limit-{dot.row.bound}",
+            "class": _class(dot.row.bound),
             "data-layer": dot.layer,
             "tabindex": -1,
             "role": "listitem",
             "aria-label": _say(dot),
         },
     )
+
+
+def _class(limit: Limit) -> str:
+    """The class that gives a limit its colour."""
+    return "limit-" + limit.replace(" ", "-")
 
 
 def _say(dot: Dot) -> str:
@@ -234,7 +239,7 @@ def _colours(shown: tuple[Dot, ...]) -> Markup:
             "li",
             {},
             element("svg", {"class": "swatch", "width": 14, "height": 14, "aria-hidden": "true"},
-                    element("circle", {"cx": 7, "cy": 7, "r": 6, "class": f"limit-{limit}"})),
+                    element("circle", {"cx": 7, "cy": 7, "r": 6, "class": _class(limit)})),
             f" limited by {meaning}",
         )
         for limit, meaning in LIMITS.items()

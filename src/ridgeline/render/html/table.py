@@ -9,24 +9,35 @@ from ridgeline.render.html.elements import Markup, element, join
 from ridgeline.render.machine import figures
 from ridgeline.render.plain import shorten
 from ridgeline.results.columns import COLUMNS, Cell, Column
+from ridgeline.results.energy import COUNTS
 from ridgeline.results.rows import LayerRow, Report
 
 LONGEST_NAME = 44
-FIRST = ("layer", "op", "placed", "cycles", "time", "utilisation", "bound", "loss", "shape")
+FIRST = (
+    "layer", "op", "placed", "cycles", "time", "utilisation", "bound", "bound_cycles", "loss",
+    "energy_joules", "sqnr_db", "shape",
+)  # fmt: skip
 
 
 def columns(report: Report) -> tuple[Column, ...]:
     """Every column that says something of some layer, what limits it first.
 
-    The ledger is left out: it has its chart.
+    The ledger is left out: it has its chart. So are counts that are 0 in every layer.
     """
     found = [
         column
         for column in COLUMNS
-        if not column.key.startswith("ledger_")
-        and any(column.get(row, report) not in (None, "", ()) for row in report.rows)
+        if not column.key.startswith(("ledger_", "joules_"))
+        and any(_says_something(column, row, report) for row in report.rows)
     ]
     return tuple(sorted(found, key=lambda c: FIRST.index(c.key) if c.key in FIRST else len(FIRST)))
+
+
+def _says_something(column: Column, row: LayerRow, report: Report) -> bool:
+    cell = column.get(row, report)
+    return cell not in (None, "", ()) and not (
+        cell == 0 and column.key in (*COUNTS, "performed_macs")
+    )
 
 
 def layers(report: Report) -> Markup:
@@ -73,7 +84,8 @@ def _cell(column: Column, row: LayerRow, report: Report) -> Markup:
     text = column.text(row, report)
     value = sort_key(column.get(row, report))
     attributes = {"class": "text"} if column.kind == "text" else {}
-    if value != shown_key(text):
+    # Energies sort as they are shown: two decimals of a microjoule.
+    if value != shown_key(text) and column.kind != "micro":
         attributes["data-v"] = value
     return element("td", attributes, text)
 

@@ -14,7 +14,7 @@ from ridgeline.machine.simulate import Trace
 from ridgeline.render.html.elements import Markup, element, join
 from ridgeline.render.units import percent, seconds
 
-MOST_SPANS = 1000
+MOST_SPANS = 800
 WIDTH = 100_000
 """The chart's own units along the whole run; the page stretches them to its width."""
 LANE_HEIGHT = 26
