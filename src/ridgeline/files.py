@@ -1,12 +1,26 @@
-"""Files are written whole or not at all: beside their place first, then renamed into it."""
+"""Files are written whole or not at all: beside their place first, then renamed into it. Those that
+are read whole are read up to a limit, since a device such as /dev/zero never ends.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
 
 from ridgeline.errors import RidgelineError
+
+
+def read_whole(path: Path | str, most_bytes: int) -> bytes:
+    """What a file holds. Raises OSError, and RidgelineError when it has more than `most_bytes`."""
+    with Path(path).open("rb") as stream:
+        data = stream.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise RidgelineError(
+            f"has more than {most_bytes:,} bytes, the limit for such a file", where=str(path)
+        )
+    return data
 
 
 def write_whole(path: Path | str, data: bytes, fix: str = "Choose another path") -> None:
@@ -22,8 +36,10 @@ def write_whole(path: Path | str, data: bytes, fix: str = "Choose another path")
             target.write_bytes(data)
         else:
             _replace(target, data)
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, RuntimeError) as error:
+        # Python 3.11 and 3.12 tell of a loop of links with a RuntimeError.
+        loop = os.strerror(errno.ELOOP)
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else loop
         raise RidgelineError(f"cannot be written ({reason})", where=str(path), fix=fix) from error
 
 

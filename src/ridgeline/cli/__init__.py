@@ -16,8 +16,10 @@ def main() -> None:
 
 def _main() -> None:
     from ridgeline.cli import interrupts
+    from ridgeline.cli.memory import limit_memory
 
     interrupts.before_work()
+    limit_memory()
     from ridgeline.cli.app import app
 
     try:

@@ -10,11 +10,13 @@ from typing import Any, cast
 from ridgeline.cli.outputs import note, say
 from ridgeline.cli.show import terminal_width
 from ridgeline.errors import RidgelineError
+from ridgeline.files import read_whole
 from ridgeline.render.comparison import render
 from ridgeline.render.json import SCHEMA
 from ridgeline.results.comparison import compare, read_conditions
 
 WRITE_ONE = "Write one with: ridgeline run MODEL.onnx --json FILE"
+MAX_REPORT_BYTES = 1 << 28
 BEYOND = 1
 """Exit code when a condition holds; a fault is 2."""
 
@@ -34,7 +36,7 @@ def read_report(path: Path) -> dict[str, Any]:
     """The report in this file. Raises RidgelineError if it is none that can be compared."""
     try:
         data: Any = json.loads(
-            path.read_text(encoding="utf-8"),
+            read_whole(path, MAX_REPORT_BYTES).decode(),
             parse_int=_whole,
             parse_float=_finite,
             parse_constant=_finite,

@@ -9,6 +9,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 from ridgeline.cli import interrupts
+from ridgeline.cli.memory import limit_text
 from ridgeline.errors import RidgelineError
 from ridgeline.render.plain import visible
 
@@ -49,7 +50,8 @@ def _exit_code(error: BaseException, has_batch: bool) -> int | None:
         return fault(str(error))
     if isinstance(error, MemoryError):
         advice = "a smaller --batch" if has_batch else "a smaller model or fewer samples"
-        return fault(f"there is not enough memory. Use {advice}")
+        limit = limit_text()
+        return fault(f"there is not enough memory{f' ({limit})' if limit else ''}. Use {advice}")
     if isinstance(error, BrokenPipeError):
         # The reader, such as `head`, has seen enough. Python would complain at its exit.
         discard_stdout()

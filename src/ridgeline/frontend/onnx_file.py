@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,11 @@ from onnx import external_data_helper
 from ridgeline.errors import RidgelineError
 
 _IR_VERSION_TAG = 0x08  # field 1 as a varint: how every serialised ModelProto begins
+
+# Protobuf's own limit; a device such as /dev/zero would otherwise be read until memory ends.
+MAX_MODEL_BYTES = (1 << 31) - 1
+# Many tensors may name one file, so that what is read is bounded rather than the file.
+MAX_EXTERNAL_BYTES = 1 << 36
 
 
 def load_model(source: Path | str | bytes) -> tuple[Any, str]:
@@ -34,7 +42,8 @@ def load_model(source: Path | str | bytes) -> tuple[Any, str]:
 def _read(path: Path) -> bytes:
     """The file's bytes. Every question to the file system may fail, so none is asked before."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as stream:
+            data = stream.read(MAX_MODEL_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise RidgelineError("no such file", where=str(path), fix=_nearby(path)) from error
     except IsADirectoryError as error:
@@ -43,6 +52,13 @@ def _read(path: Path) -> bytes:
         ) from error
     except (OSError, ValueError) as error:
         raise _unreadable("the file", error, str(path)) from error
+    if len(data) > MAX_MODEL_BYTES:
+        raise RidgelineError(
+            f"the file has more than {MAX_MODEL_BYTES:,} bytes, the limit of ONNX files",
+            where=str(path),
+            fix="Export the model with external data.",
+        )
+    return data
 
 
 def _unreadable(what: str, error: OSError | ValueError, where: str) -> RidgelineError:
@@ -122,8 +138,20 @@ def _not_onnx(data: bytes, where: str) -> RidgelineError:
 
 
 def _external_tensors(model: Any) -> list[Any]:
-    tensors = external_data_helper._get_all_tensors(model)  # pyright: ignore[reportPrivateUsage]
-    return [t for t in tensors if external_data_helper.uses_external_data(t)]
+    """Every TensorProto, wherever it lies in the model, that keeps its values in another file."""
+    found: list[Any] = []
+    messages: list[Any] = [model]
+    while messages:
+        message = messages.pop()
+        if isinstance(message, onnx.TensorProto):
+            if external_data_helper.uses_external_data(message):
+                found.append(message)
+            continue
+        for field, value in message.ListFields():
+            if field.message_type is not None:
+                messages.extend(value if field.is_repeated else (value,))
+    found.reverse()
+    return found
 
 
 def _refuse_external(model: Any) -> None:
@@ -138,11 +166,13 @@ def _refuse_external(model: Any) -> None:
 def _load_external(model: Any, path: Path) -> None:
     """Read external data, which must lie in the model's folder (ONNX specification, IR.md)."""
     folder = path.parent.resolve()
+    read_bytes = 0
     for tensor in _external_tensors(model):
         where = f"{path}, initializer '{tensor.name}'"
         info = _external_info(tensor, where)
         try:
-            tensor.raw_data = _external_bytes(folder, info, where)
+            tensor.raw_data = _external_bytes(folder, info, MAX_EXTERNAL_BYTES - read_bytes, where)
+            read_bytes += len(tensor.raw_data)
         except (OSError, ValueError) as error:
             raise _unreadable(f"its external data '{info.location}'", error, where) from error
         tensor.data_location = onnx.TensorProto.DEFAULT
@@ -161,11 +191,16 @@ def _external_info(tensor: Any, where: str) -> Any:
                 where=where,
                 fix="The file is damaged: export the model again.",
             )
-    return external_data_helper.ExternalDataInfo(tensor)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of keys that nobody knows, which say nothing
+        return external_data_helper.ExternalDataInfo(tensor)
 
 
-def _external_bytes(folder: Path, info: Any, where: str) -> bytes:
-    data = (folder / info.location).resolve()
+def _external_bytes(folder: Path, info: Any, most_bytes: int, where: str) -> bytes:
+    try:
+        data = (folder / info.location).resolve()
+    except RuntimeError as error:  # Python 3.11 and 3.12: a loop of links
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
     if not data.is_relative_to(folder):
         raise RidgelineError(
             f"its external data '{info.location}' lies outside of the model's folder",
@@ -179,6 +214,12 @@ def _external_bytes(folder: Path, info: Any, where: str) -> bytes:
             fix=f"Copy it into {folder}, beside the model.",
         )
     needed = (info.offset or 0) + (info.length or 0)
+    if (info.length or data.stat().st_size - (info.offset or 0)) > most_bytes:
+        raise RidgelineError(
+            f"the model's external data are above the limit of {MAX_EXTERNAL_BYTES:,} bytes",
+            where=where,
+            fix="Export a smaller model.",
+        )
     if data.stat().st_size < needed:
         raise RidgelineError(
             f"its external data file '{info.location}' has {data.stat().st_size:,} bytes, "

@@ -12,6 +12,7 @@ from onnx import checker, defs, helper, shape_inference, version_converter
 from ridgeline.errors import RidgelineError, did_you_mean
 from ridgeline.frontend.evaluate import MAX_CONSTANT_BYTES
 from ridgeline.frontend.onnx_bodies import bodies, inner_nodes
+from ridgeline.frontend.onnx_form import operator_schema
 from ridgeline.frontend.onnx_types import (
     SUPPORTED_ELEMENTS,
     dtype_of_element,
@@ -51,7 +52,7 @@ def output_types(
     RidgelineError for an unknown operator, a misfit, or a size that depends on data.
     """
     names = [name for name in node.output if name]
-    schema = _schema(node, opsets)
+    schema = operator_schema(node, opsets)
     if schema is None:
         return _runtime_types(node, inputs, opsets, declared, where)
     if any(bodies(node)):
@@ -105,17 +106,6 @@ def _misfit(node: Any, inputs: Mapping[str, Value], where: str, text: str) -> Ri
         where=where,
         fix="Check --shape, or export the model again.",
     )
-
-
-def _schema(node: Any, opsets: Mapping[str, int]) -> Any:
-    """The operator's schema at the model's opset, or None when ONNX does not define it."""
-    version = opsets.get(node.domain)
-    if version is None or not defs.has(node.op_type, domain=node.domain):
-        return None
-    try:
-        return defs.get_schema(node.op_type, version, node.domain)
-    except defs.SchemaError:
-        return None
 
 
 def _resolved(proto: Any, where: str) -> TensorType | None:
@@ -173,7 +163,7 @@ def _runtime_types(
     try:
         session = create_session(model.SerializeToString())
     except Exception as error:
-        if _schema(node, opsets) is None:
+        if operator_schema(node, opsets) is None:
             raise _unknown(node, opsets, where) from error
         raise _misfit(node, inputs, where, _runtime_reason(error)) from error
     return [_runtime_type(output, declared, where) for output in session.get_outputs()]

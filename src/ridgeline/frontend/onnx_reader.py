@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx.inliner
 
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend.evaluate import MAX_CONSTANT_BYTES, evaluate_proto
 from ridgeline.frontend.onnx_bodies import CAPTURES, branch_in_place, captured_names
 from ridgeline.frontend.onnx_file import load_model
+from ridgeline.frontend.onnx_functions import inlined
 from ridgeline.frontend.onnx_infer import (
     GRAPH_OPSET,
     declared_types,
@@ -76,9 +76,7 @@ def read_onnx(
     dimension, which is 1 otherwise. Raises RidgelineError naming the file, node or input.
     """
     model, where = load_model(source)
-    if model.functions:
-        model = onnx.inliner.inline_local_functions(model)
-    reader = _Reader(model, where)
+    reader = _Reader(inlined(model, where), where)
     return reader.read(shapes, batch)
 
 
@@ -97,6 +95,7 @@ class _Reader:
         self.nodes: list[Node] = []
         self.node_names: set[str] = set()
         self.finite: set[str] = set()
+        self.folded_bytes = 0
         self.declared = declared_types(model.graph)
 
     def read(self, shapes: Mapping[str, tuple[int, ...]] | None, batch: int | None) -> Graph:
@@ -242,9 +241,13 @@ class _Reader:
         where: str,
     ) -> None:
         size_bytes = sum(t.bytes for t in types)
-        if size_bytes > MAX_CONSTANT_BYTES:
+        self.folded_bytes += size_bytes
+        if self.folded_bytes > MAX_CONSTANT_BYTES:
+            before = self.folded_bytes - size_bytes
+            behind = f", after {before:,} bytes of others," if before else ""
             raise RidgelineError(
-                f"a constant of {size_bytes:,} bytes is above the limit of {MAX_CONSTANT_BYTES:,}",
+                f"a constant of {size_bytes:,} bytes{behind} is above the limit of"
+                f" {MAX_CONSTANT_BYTES:,}",
                 where=where,
                 fix="Export the model without it.",
             )

@@ -12,7 +12,8 @@ import onnx
 from onnx import defs
 
 from ridgeline.errors import RidgelineError, did_you_mean
-from ridgeline.frontend.onnx_bodies import inner_nodes
+from ridgeline.frontend.onnx_bodies import bodies, inner_nodes
+from ridgeline.frontend.onnx_form import check_form
 from ridgeline.frontend.onnx_order import name_of
 
 _AUTO_PADS = ("NOTSET", "SAME_LOWER", "SAME_UPPER", "VALID")
@@ -26,9 +27,14 @@ def check_structure(graph: Any, opsets: Mapping[str, int], where: str) -> None:
     """
     _check_opset(opsets.get("", 1), where)
     _check_names(graph, where)
+    _check_dense(graph, where)
     for node in graph.node:
         for each in (node, *inner_nodes(node)):
             _check_attributes(each, where)
+            check_form(each, opsets, where)
+            _check_branches(each, where)
+            for body in bodies(each):
+                _check_dense(body, f"{where}, node '{name_of(each)}' ({each.op_type})")
 
 
 def _check_opset(version: int, where: str) -> None:
@@ -89,3 +95,27 @@ def _check_attributes(node: Any, where: str) -> None:
                 where=place,
                 fix="Train or export the model again.",
             )
+
+
+def _check_branches(node: Any, where: str) -> None:
+    """Each branch of an If makes what the If makes."""
+    if node.op_type != "If" or node.domain not in ("", "ai.onnx"):
+        return
+    for body in bodies(node):
+        if len(body.output) != len(node.output):
+            raise RidgelineError(
+                f"its branch '{body.name}' makes {len(body.output)} values, and it"
+                f" {len(node.output)}",
+                where=f"{where}, node '{name_of(node)}' (If)",
+                fix=_AGAIN,
+            )
+
+
+def _check_dense(graph: Any, where: str) -> None:
+    """Sparse tensors of a few bytes could stand for dense ones of any size."""
+    for tensor in graph.sparse_initializer:
+        raise RidgelineError(
+            f"initializer '{tensor.values.name}' is sparse, which is not supported",
+            where=where,
+            fix="Store it as a dense tensor.",
+        )

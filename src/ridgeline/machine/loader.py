@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ridgeline.errors import RidgelineError, did_you_mean
+from ridgeline.files import read_whole
 from ridgeline.machine.description import (
     ARRAY_FORMATS,
     Array,
@@ -72,6 +73,7 @@ _SECTIONS: dict[str, tuple[type[Any], dict[str, type]]] = {
     "power": (Power, {"window_seconds": float, "limit_watts": float, "policy": str}),
 }
 _TOP: dict[str, type] = {"name": str, "description": str, "clock_hz": float, "queue_depth": int}
+MAX_FILE_BYTES = 1 << 20
 _OPTIONAL = {
     "unified_buffer.line_bytes",
     "device_memory.lines_per_cycle",
@@ -117,12 +119,12 @@ def load_machine(name: str | Path, settings: Sequence[str] = ()) -> Machine:
 
 def _read(name: str | Path) -> tuple[str, str]:
     path = Path(name)
-    if path.suffix == ".toml" or path.is_file():
-        try:
-            return path.read_text(encoding="utf-8"), str(path)
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "not UTF-8 text"
-            raise RidgelineError(f"cannot be read ({reason})", where=str(path)) from error
+    try:
+        if path.suffix == ".toml" or path.is_file():
+            return read_whole(path, MAX_FILE_BYTES).decode(), str(path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise RidgelineError(f"cannot be read ({reason})", where=str(path)) from error
     if str(name) not in machine_names():
         raise RidgelineError(
             f"there is no machine '{name}'",

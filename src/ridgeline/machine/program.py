@@ -144,7 +144,10 @@ class Program:
 def load_program(path: Path | str) -> Program:
     """Read a .rlp file. Raises RidgelineError when it is missing, cut short, damaged or foreign."""
     try:
-        data = Path(path).read_bytes()
+        with Path(path).open("rb") as stream:
+            data = stream.read(len(MAGIC))
+            if data == MAGIC:  # a device may never end
+                data += stream.read()
     except OSError as error:
         raise RidgelineError(
             f"cannot be read ({error.strerror})",
