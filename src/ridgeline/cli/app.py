@@ -296,6 +296,61 @@ def diff(
 
 
 @app.command()
+def debug(
+    model: Model,
+    input: Annotated[
+        Path,
+        typer.Option("--input", "-i", metavar="DATA.npz", help="Samples to execute."),
+    ],
+    machine: MachineName = "tiny-16",
+    settings: Settings = None,
+    program: Annotated[
+        Path | None,
+        typer.Option("--program", metavar="P.rlp", help="Look into this program, on its machine."),
+    ] = None,
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against",
+            metavar="integers|onnxruntime|FILE.npz",
+            help="What each value should be; a file as --dump writes it.",
+        ),
+    ] = "integers",
+    calibrate: Calibrate = None,
+    activations: Activations = "uint8",
+    observer: Observer = "minmax",
+    batch: Batch = None,
+    shape: Shapes = None,
+    dump: Annotated[
+        Path | None,
+        typer.Option("--dump", metavar="OUT.npz", help="Write each layer's stored output."),
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write what was found as JSON.")
+    ] = None,
+) -> None:
+    """Find the first layer, instruction and value that differ; exit with 1 if any does."""
+    from ridgeline.cli import debug as command
+    from ridgeline.quant.recipe import Recipe
+
+    options = command.DebugOptions(
+        model=model,
+        input=input,
+        machine=machine,
+        settings=tuple(settings or ()),
+        program=program,
+        against=against,
+        calibrate=calibrate,
+        recipe=Recipe(activations=activations, observer=observer),
+        batch=batch,
+        shapes=tuple(shape or ()),
+        dump=dump,
+        json=json,
+    )
+    raise typer.Exit(command.debug(options))
+
+
+@app.command()
 def doctor() -> None:
     """Say what is installed, and whether results here compare bit for bit."""
     from ridgeline.cli import doctor as command

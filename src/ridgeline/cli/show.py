@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 
@@ -64,9 +64,33 @@ def _bold_title(shown: str) -> str:
 
 
 @contextmanager
+def progress(what: str, total: int) -> Generator[Callable[[int], None]]:
+    """A bar on stderr while a person is watching; call what it gives with how many more are done.
+
+    Nothing is drawn for work of one step, which `stage` tells.
+    """
+    if total < 2 or not _watched():
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), Remaining())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+def _watched() -> bool:
+    """Whether a person watches stderr, which may be closed."""
+    return sys.stderr is not None and sys.stderr.isatty()  # pyright: ignore[reportUnnecessaryComparison]
+
+
+@contextmanager
 def stage(what: str) -> Generator[None]:
     """Say what is being done while it is done, where a person is watching."""
-    if not sys.stderr.isatty():
+    if not _watched():
         yield
         return
     from rich.console import Console

@@ -30,6 +30,15 @@ from ridgeline.passes.dead import remove_dead
 Dump = Callable[[str, str], None]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """A program, the graph as it was placed, and where its layers keep what they make."""
+
+    program: Program
+    graph: Graph
+    layers: tuple[TiledLayer, ...]
+
+
 def compile(
     graph: Graph, machine: Machine, *, dump: Dump | None = None, host_link: bool = True
 ) -> Program:
@@ -39,6 +48,13 @@ def compile(
     in device memory from the start, which needs a graph that runs on the device whole. Raises
     RidgelineError when a layer fits no way, or device memory is too small.
     """
+    return compile_located(graph, machine, dump=dump, host_link=host_link).program
+
+
+def compile_located(
+    graph: Graph, machine: Machine, *, dump: Dump | None = None, host_link: bool = True
+) -> Compiled:
+    """`compile`, and the lines of each tile on chip, for those who look into an execution."""
     tell = dump or _ignore
     graph = remove_dead(graph)
     placement = place(graph, machine)
@@ -54,7 +70,8 @@ def compile(
     program = run.emit(tiled)
     tell("emit", dump_program(program))
     check(program)
-    return program
+    layers = tuple(layer for _, made in tiled.values() for layer in made)
+    return Compiled(program, graph, layers)
 
 
 def _ignore(stage: str, text: str) -> None:

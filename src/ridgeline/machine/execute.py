@@ -52,13 +52,14 @@ def execute(
                 if watch is not None:
                     watch(instruction, state)
         else:
-            _run_on_host(segment, state, host)
+            run_on_host(segment, state, host)
     outputs = {t.name: t.read(state.host) for t in program.outputs}
     outputs.update({t.name: t.read(state.device) for t in program.device_outputs})
     return outputs
 
 
-def _run_on_host(segment: HostSegment, state: State, host: HostExecutor | None) -> None:
+def run_on_host(segment: HostSegment, state: State, host: HostExecutor | None) -> None:
+    """Perform a host segment: its tensors from host memory, and what it makes back there."""
     if host is None:
         raise RidgelineError(
             f"host segment '{segment.name}' needs a host executor",
