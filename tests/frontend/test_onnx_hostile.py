@@ -280,6 +280,17 @@ def test_external_data_outside_of_the_folder(
         read_onnx(path)
 
 
+def test_external_data_of_no_file(tmp_path: Path) -> None:
+    model = _in_initializer("data")
+    model.graph.initializer[0].external_data[0].key = "place"
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(RidgelineError) as found:
+        read_onnx(path)
+    text = f"{path}, initializer 'w': its external data name no file. {AGAIN}"
+    assert str(found.value) == text
+
+
 def test_external_data_behind_a_loop_of_links(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     path = tmp_path / "m.onnx"

@@ -181,6 +181,12 @@ def _load_external(model: Any, path: Path) -> None:
 
 def _external_info(tensor: Any, where: str) -> Any:
     """Location, offset and length of a tensor's external data, the numbers not negative."""
+    if not any(entry.key == "location" for entry in tensor.external_data):
+        raise RidgelineError(
+            "its external data name no file",
+            where=where,
+            fix="The file is damaged: export the model again.",
+        )
     for entry in tensor.external_data:
         if entry.key in ("offset", "length") and not (
             entry.value.isascii() and entry.value.isdecimal() and len(entry.value) < 20
