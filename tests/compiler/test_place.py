@@ -16,6 +16,7 @@ from ridgeline.errors import RidgelineError
 from ridgeline.frontend.runtime import OnnxRuntimeExecutor
 from ridgeline.ir import Graph, Node, Value
 from ridgeline.machine.execute import execute
+from ridgeline.machine.instructions import Load
 from ridgeline.ops.evaluate import evaluate
 from single_node import activation, node_of, random_stored
 
@@ -105,13 +106,13 @@ def test_flattened_image_into_a_dense_layer_moves_nothing() -> None:
     assert [layer.placed for layer in program.layers] == ["array", "move", "array"]
 
 
-def test_flattened_image_that_the_user_gets_is_put_in_order_on_the_host() -> None:
+def test_flattened_image_that_the_user_gets_is_put_in_order_by_loads() -> None:
     conv = renamed(convolution("plain", "uint8", "s8", 7), "conv")
     flat = Value("flat", replace(conv.output.type, shape=(1, 512)))
     reshape = Node("Reshape", "flatten", (conv.output,), (flat,), {"shape": (1, 512)})
     program = assert_runs(chain(conv, reshape))
-    assert [layer.placed for layer in program.layers] == ["array", "host"]
-    assert "order of elements" in program.layers[1].reason
+    assert [layer.placed for layer in program.layers] == ["array", "move"]
+    assert program.layers[1].reason == ""
 
 
 def test_transpose_to_channels_last_and_a_product_moves_nothing() -> None:
@@ -125,13 +126,15 @@ def test_transpose_to_channels_last_and_a_product_moves_nothing() -> None:
     assert [layer.placed for layer in program.layers] == ["array", "move", "array"]
 
 
-def test_transpose_of_rows_goes_to_the_host() -> None:
+def test_transpose_of_rows_is_made_by_loads() -> None:
     conv = renamed(convolution("strided", "uint8", "s8", 7), "conv")
     n, c, h, w = conv.output.type.shape
     moved = Value("moved", replace(conv.output.type, shape=(n, c, w, h)))
     transpose = Node("Transpose", "turn", (conv.output,), (moved,), {"perm": [0, 1, 3, 2]})
     program = assert_runs(chain(conv, transpose))
-    assert "between rows" in program.layers[1].reason
+    assert program.layers[1].placed == "move"
+    loads = [i for i in program.instructions if isinstance(i, Load) and i.layer == 1]
+    assert loads
 
 
 def test_host_operators_between_device_layers_make_segments() -> None:

@@ -12,13 +12,14 @@ from ridgeline.compiler.constants import ConstantPool, pack_columns, pack_lines,
 from ridgeline.compiler.gather import gather_windows
 from ridgeline.compiler.layout import Layout, layout_of
 from ridgeline.compiler.place import Placement
-from ridgeline.compiler.plan import LayerPlan, Operand, Window
+from ridgeline.compiler.plan import LayerPlan, Operand, Rearrangement, Window
 from ridgeline.compiler.support import uses_array
+from ridgeline.compiler.support_moves import arrangement, constant_layout
 from ridgeline.ir import Node, TensorType, Value
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.lookup import table_lines
 from ridgeline.numerics.requantize import requant_scale
-from ridgeline.ops.stored import quant_of, scalars_of
+from ridgeline.ops.stored import quant_of, scalars_of, store
 from ridgeline.ops.windows import Geometry
 
 Array = npt.NDArray[Any]
@@ -34,7 +35,8 @@ class Analyst:
 
     def plan(self, node: Node, index: int) -> LayerPlan:
         """The plan of a device node, which is line `index` of the report."""
-        return PLANNERS[node.op](self, node, index)
+        moved = self.placement.storage[id(node.output)].moved
+        return (_plan_move if moved else PLANNERS[node.op])(self, node, index)
 
     def operand(self, value: Value) -> Operand:
         """A value of the graph as rows of channels."""
@@ -177,6 +179,30 @@ def _plan_lookup(analyst: Analyst, node: Node, index: int) -> LayerPlan:
 def _plan_concat(analyst: Analyst, node: Node, index: int) -> LayerPlan:
     operands = tuple(analyst.operand(node.input(i)) for i in range(len(node.inputs)))
     return LayerPlan(index, node, "concat", operands, analyst.operand(node.output))
+
+
+def _plan_move(analyst: Analyst, node: Node, index: int) -> LayerPlan:
+    """Its inputs are read where they lie in device memory, so that none comes on chip for it."""
+    storage, machine = analyst.placement.storage, analyst.machine
+    output = analyst.operand(node.output)
+    found = arrangement(node, machine, storage, output.layout.channel_axis)
+    sources: list[Value | int] = []
+    for value in (v for v in node.inputs if v is not None):
+        if value.is_constant:
+            data = constant_layout(value, machine).packing.pack(np.asarray(value.data))
+            sources.append(analyst.pool.add(data.tobytes()))
+        else:
+            sources.append(storage[id(value)].root)
+    sources += [analyst.pool.add(line) for line in _fill_lines(node, output.layout)]
+    move = Rearrangement(found.placed, tuple(sources))
+    return LayerPlan(index, node, "move", (), output, rearrangement=move)
+
+
+def _fill_lines(node: Node, layout: Layout) -> list[bytes]:
+    """A line of fill for each plane."""
+    stored = store(np.asarray(node.attrs.get("fill", 0.0), np.float32), node)
+    word = int(stored) & ((1 << (8 * layout.planes)) - 1)
+    return [bytes([word >> (8 * p) & 255]) * layout.line_bytes for p in range(layout.planes)]
 
 
 def _plan_alias(analyst: Analyst, node: Node, index: int) -> LayerPlan:

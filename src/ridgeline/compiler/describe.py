@@ -43,7 +43,7 @@ def _layer(node: Node, placement: Placement, machine: Machine) -> Layer:
 
 def _operator(node: Node) -> str:
     """A table goes by the name of its function where that is one operator."""
-    if node.op != "Lookup":
+    if node.op not in ("Lookup", "Move"):
         return node.op
     function: Graph = node.attrs["function"]
     return function.nodes[0].op if len(function.nodes) == 1 else node.op
@@ -54,7 +54,8 @@ def _placed(node: Node, placement: Placement, machine: Machine) -> Placed:
         return "host"
     if uses_array(node, machine):
         return "array"
-    return "move" if node.op in ("Reshape", "Transpose") else "vector"
+    moved = placement.storage[id(node.output)].moved
+    return "move" if moved or node.op in ("Reshape", "Transpose") else "vector"
 
 
 def dump_plan(plans: Mapping[int, list[LayerPlan]]) -> str:

@@ -8,6 +8,7 @@ from ridgeline.compiler.allocate import Segment, source_box
 from ridgeline.compiler.builder import Builder, Traced
 from ridgeline.compiler.layout import Box, Region, gathered, transfer
 from ridgeline.compiler.lower_matmul import lower_matmul
+from ridgeline.compiler.lower_move import lower_move
 from ridgeline.compiler.lower_vector import (
     lower_concat,
     lower_elementwise,
@@ -125,7 +126,9 @@ class Emitter:
     def _compute(self, layer: TiledLayer, number: int) -> None:
         plan, box, target = layer.plan, layer.boxes[number], layer.outputs[number]
         sources = layer.inputs[number]
-        if plan.kind == "matmul":
+        if plan.kind == "move":
+            lower_move(self.builder, plan, box, target, self.addresses)
+        elif plan.kind == "matmul":
             lower_matmul(self.builder, plan, box, sources[0], target, layer.rows)
         elif plan.kind == "window":
             lower_window(self.builder, plan, box, sources[0], target, layer.table_line)

@@ -7,7 +7,7 @@ says. Everything else in the compiler speaks of boxes of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -220,6 +220,19 @@ def gathered(
         yield from _emit_levels(
             Load, _merged(levels), device, line, gather.piece_bytes, layer, lane
         )
+
+
+def strided(
+    levels: Sequence[tuple[int, int, int]],
+    device: int,
+    line: int,
+    element: int,
+    lane: int,
+    layer: int,
+) -> Iterator[Load | Store]:
+    """Loads of elements over `levels` of (count, bytes apart, lines apart), innermost first."""
+    merged = _merged([_Level(*level) for level in levels])
+    return _emit_levels(Load, merged, device, line, element, layer, lane)
 
 
 def _merged(levels: list[_Level]) -> list[_Level]:

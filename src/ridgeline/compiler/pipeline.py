@@ -160,7 +160,7 @@ class _Compilation:
             segment = Segment(
                 tuple(layers),
                 frozenset(id(self.root(v)) for v in part.entering),
-                frozenset(id(self.root(v)) for v in part.leaving),
+                frozenset(id(self.root(v)) for v in part.leaving) | _rearranged(layers),
             )
             result[number] = (segment, tile_and_allocate(segment, self.machine))
         return result
@@ -278,6 +278,12 @@ class _Compilation:
             for value in part.leaving
             if self.borders.needed_by_host(value)
         ]
+
+
+def _rearranged(layers: list[LayerPlan]) -> frozenset[int]:
+    """id(root) of what layers read in device memory, which must therefore lie there."""
+    moves = [layer.rearrangement for layer in layers if layer.rearrangement is not None]
+    return frozenset(id(s) for m in moves for s in m.sources if not isinstance(s, int))
 
 
 def _append(values: list[Value], value: Value) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ridgeline.compiler.support import Storage, Stores, host_reason, reshaped_storage
+from ridgeline.compiler.storage import Storage, Stores
+from ridgeline.compiler.support import host_reason, reshaped_storage
 from ridgeline.ir import Graph, Node
 from ridgeline.machine.description import Machine
+from ridgeline.ops.evaluate import is_quantized_node
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -15,7 +17,7 @@ class Placement:
 
     graph: Graph
     reasons: dict[int, str | None]
-    storage: dict[int, Storage]
+    storage: Stores
     segments: tuple[tuple[bool, tuple[Node, ...]], ...] = field(default=())
     """(on the device, nodes) in order."""
 
@@ -25,49 +27,68 @@ class Placement:
 
 def place(graph: Graph, machine: Machine) -> Placement:
     """Place every node; a node that the device cannot take goes to the host with its reason."""
-    forced: dict[int, str] = {}
+    wanted = _wanted_axes(graph)
+    copied: frozenset[int] = frozenset()
     while True:
-        reasons, storage = _place_once(graph, machine, forced)
-        wrong = _flattened_for_host(graph, reasons, storage)
+        reasons, storage = _place_once(graph, machine, Stores(wanted, copied))
+        wrong = _flattened_for_others(graph, reasons, storage)
         if not wrong:
             return Placement(graph, reasons, storage, _segments(graph, reasons))
-        forced |= wrong
+        copied |= wrong
 
 
 def _place_once(
-    graph: Graph, machine: Machine, forced: dict[int, str]
+    graph: Graph, machine: Machine, storage: Stores
 ) -> tuple[dict[int, str | None], Stores]:
     reasons: dict[int, str | None] = {}
-    storage: Stores = {}
     for node in graph.nodes:
-        reason = forced.get(id(node)) or host_reason(node, machine, storage)
+        reason = host_reason(node, machine, storage)
         reasons[id(node)] = reason
         if reason is None:
             _store_outputs(node, storage)
     return reasons, storage
 
 
-def _flattened_for_host(
+def _flattened_for_others(
     graph: Graph, reasons: dict[int, str | None], storage: Stores
-) -> dict[int, str]:
+) -> frozenset[int]:
     """Reshapes whose flattened result someone other than a matrix product on the device reads."""
     users, producers = graph.users(), graph.producers()
     outputs = {id(v) for v in graph.outputs}
-    wrong: dict[int, str] = {}
+    wrong: set[int] = set()
     for key, found in storage.items():
         node = producers.get(key)
         if node is None or not found.flattened or reasons[id(node)] is not None:
             continue
         others = [u for u in users.get(key, []) if reasons[id(u)] or u.op not in _READ_FLATTENED]
         if others or key in outputs:
-            wrong[id(node)] = "its result is needed in ONNX's order of elements"
-    return wrong
+            wrong.add(id(node))
+    return frozenset(wrong)
 
 
 _READ_FLATTENED = ("MatMul", "Reshape")
 
 
+def _wanted_axes(graph: Graph) -> dict[int, int]:
+    """The channel axis that the first reader with a wish of its own asks for, by id(value)."""
+    wanted: dict[int, int] = {}
+    for node in graph.nodes:
+        value = node.optional(0)
+        if value is None or not is_quantized_node(node):
+            continue
+        if node.op in _CHANNELS_SECOND and len(value.type.shape) > 2:
+            wanted.setdefault(id(value), 1)
+        elif node.op == "MatMul":
+            wanted.setdefault(id(value), len(value.type.shape) - 1)
+    return wanted
+
+
+_CHANNELS_SECOND = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool")
+
+
 def _store_outputs(node: Node, storage: Stores) -> None:
+    if id(node.output) in storage:
+        return
     source = next(storage[id(v)] for v in node.inputs if id(v) in storage)
     if node.op == "Reshape":
         storage[id(node.output)] = reshaped_storage(node, source) or Storage(node.output, 0)

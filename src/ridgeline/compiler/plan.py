@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from ridgeline.compiler.layout import Box, Gather, Layout, Region
 from ridgeline.ir import Node, Value
 
-Kind = Literal["matmul", "window", "elementwise", "concat", "alias"]
+Kind = Literal["matmul", "window", "elementwise", "concat", "move", "alias"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,18 @@ class ColumnTile:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Rearrangement:
+    """A layer that Loads make: the place of each of its bytes, as `moves.places` has them.
+
+    `sources` are the values, by number, whose bytes are read; an integer is an address in the
+    constants.
+    """
+
+    placed: npt.NDArray[np.int64]
+    sources: tuple[Value | int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LayerPlan:
     """One layer on the device. `index` is its line in the report."""
 
@@ -99,6 +114,7 @@ class LayerPlan:
     table_address: int = 0
     table_lines: int = 0
     params_addresses: tuple[int, ...] = ()
+    rearrangement: Rearrangement | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,9 +7,10 @@ go to the host, or None. The same text serves the report and the error.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 
+from ridgeline.compiler.storage import Storage, Stores, lies_otherwise, storage_of
+from ridgeline.compiler.support_moves import move_reason
 from ridgeline.ir import Node, Value
 from ridgeline.machine.description import Machine
 from ridgeline.numerics.formats import INT8, INT16, UINT8
@@ -22,22 +23,6 @@ ACTIVATION_FORMATS = (UINT8, INT8, INT16)
 WEIGHT_FORMATS = (UINT8, INT8)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Storage:
-    """How a value lies on the device: its channel axis, and the value whose bytes it shares.
-
-    `flattened`: it is [N, C*spatial] over the bytes of `root` [N, C, spatial], channels innermost.
-    """
-
-    root: Value
-    channel_axis: int
-    flattened: bool = False
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
-    fill: int = 0
-    """Padding (above, left, below, right) of this value that the host adds as it packs it."""
-
-
-Stores = dict[int, Storage]
 Rule = Callable[[Node, Machine, Stores], str | None]
 
 
@@ -65,26 +50,9 @@ def host_reason(node: Node, machine: Machine, storage: Stores) -> str | None:
     return rule(node, machine, storage)
 
 
-def storage_of(value: Value, storage: Stores, wanted_axis: int) -> Storage | None:
-    """How a value lies, or will lie when it comes from the host; None when its channels lie else.
-
-    A value not yet stored (from the host) takes the layout of its first user.
-    """
-    found = storage.get(id(value))
-    if found is None:
-        found = storage[id(value)] = Storage(value, wanted_axis)
-    if found.flattened or found.channel_axis != wanted_axis:
-        return None
-    return found
-
-
 def _spatial_rank_reason(node: Node) -> str | None:
     rank = len(node.input(0).type.shape) - 2
     return None if rank in (1, 2) else f"{rank} spatial dimensions; the walks have two"
-
-
-def _lies_otherwise(value: Value) -> str:
-    return f"'{value.name}' does not lie with these channels innermost: it would need a transpose"
 
 
 def _geometry_reason(node: Node, machine: Machine) -> str | None:
@@ -103,7 +71,7 @@ def _conv(node: Node, machine: Machine, storage: Stores) -> str | None:
     if reason:
         return reason
     if storage_of(node.input(0), storage, 1) is None:
-        return _lies_otherwise(node.input(0))
+        return lies_otherwise(node.input(0))
     return _weights_reason(node, machine, channel_axis=0)
 
 
@@ -146,7 +114,7 @@ def _matmul(node: Node, machine: Machine, storage: Stores) -> str | None:
     if not (found is not None and found.flattened):
         found = storage_of(x, storage, len(x.type.shape) - 1)
     if found is None:
-        return _lies_otherwise(x)
+        return lies_otherwise(x)
     return _weights_reason(node, machine, channel_axis=1)
 
 
@@ -189,7 +157,7 @@ def _operand_reason(value: Value, output: Value, axis: int, storage: Stores) -> 
     if value.type.shape[axis] != output.type.shape[axis]:
         return f"'{value.name}' is broadcast along channels"
     if storage_of(value, storage, axis) is None:
-        return _lies_otherwise(value)
+        return lies_otherwise(value)
     return None
 
 
@@ -204,7 +172,7 @@ def _rescale_reason(node: Node, machine: Machine) -> str | None:
 def _clip(node: Node, machine: Machine, storage: Stores) -> str | None:
     x = node.input(0)
     if storage_of(x, storage, _common_axis([x], storage)) is None:
-        return _lies_otherwise(x)
+        return lies_otherwise(x)
     return _rescale_reason(node, machine)
 
 
@@ -214,7 +182,7 @@ def _lookup(node: Node, machine: Machine, storage: Stores) -> str | None:
     x = node.input(0)
     if INT16 in (x.type.dtype, node.output.type.dtype):
         return "a table has entries for 8-bit values only"
-    return None if storage_of(x, storage, _common_axis([x], storage)) else _lies_otherwise(x)
+    return None if storage_of(x, storage, _common_axis([x], storage)) else lies_otherwise(x)
 
 
 def _pool(node: Node, machine: Machine, storage: Stores) -> str | None:
@@ -236,7 +204,7 @@ def _pool(node: Node, machine: Machine, storage: Stores) -> str | None:
         return reason
     if len(node.outputs) > 1:
         return "the indices of the largest elements are asked for"
-    return None if storage_of(node.input(0), storage, 1) else _lies_otherwise(node.input(0))
+    return None if storage_of(node.input(0), storage, 1) else lies_otherwise(node.input(0))
 
 
 def reshaped_storage(node: Node, source: Storage) -> Storage | None:
@@ -268,8 +236,8 @@ def _reshape(node: Node, machine: Machine, storage: Stores) -> str | None:
     found = storage.get(id(x))
     if found is None:
         return "it only renames what the host holds"
-    if reshaped_storage(node, found) is None:
-        return "the reshape would move elements between rows and channels"
+    if id(node) in storage.copied or reshaped_storage(node, found) is None:
+        return move_reason(node, machine, storage)
     return None
 
 
@@ -279,23 +247,47 @@ def _transpose(node: Node, machine: Machine, storage: Stores) -> str | None:
         return "the quantisation changes inside a Transpose"
     found = storage.get(id(x))
     if found is None:
-        return "it only rearranges what the host holds"
+        return _transpose_of_the_hosts(node, machine, storage)
     rest = [int(p) for p in node.attrs["perm"] if int(p) != found.channel_axis]
     # Rows must keep their order; dimensions of 1 may go anywhere.
     order = [p for p in rest if x.type.shape[p] != 1]
     if found.flattened or order != sorted(order):
-        return "the transpose would move elements between rows"
+        return move_reason(node, machine, storage)
     return None
 
 
+def _transpose_of_the_hosts(node: Node, machine: Machine, storage: Stores) -> str | None:
+    """The host packs rows of channels anyway, so that only an order of rows is work."""
+    perm = [int(p) for p in node.attrs["perm"]]
+    wanted = storage.wanted.get(id(node.output))
+    for axis in range(len(perm)) if wanted is None else (wanted,):
+        rest = [p for p in perm if p != perm[axis] and node.input(0).type.shape[p] != 1]
+        if rest == sorted(rest):
+            if wanted is None:
+                return "it only rearranges what the host holds"
+            storage[id(node.input(0))] = Storage(node.input(0), perm[axis])
+            return None
+    return move_reason(node, machine, storage)
+
+
 def _concat(node: Node, machine: Machine, storage: Stores) -> str | None:
+    """By the vector unit where the inputs lie alike, else by Loads."""
+    before = dict(storage)
+    if _concat_reason(node, machine, storage) is None:
+        return None
+    for key in storage.keys() - before.keys():
+        del storage[key]
+    return move_reason(node, machine, storage)
+
+
+def _concat_reason(node: Node, machine: Machine, storage: Stores) -> str | None:
     values = [node.input(i) for i in range(len(node.inputs))]
     if any(v.is_constant for v in values):
         return "one of the inputs is constant"
     axis = _common_axis(values, storage)
     for value in values:
         if storage_of(value, storage, axis) is None:
-            return _lies_otherwise(value)
+            return lies_otherwise(value)
         if value.type.dtype is not node.output.type.dtype:
             return "input and output formats differ"
     rest = [i for i in range(len(node.output.type.shape)) if i != axis]
@@ -316,6 +308,7 @@ RULES: dict[str, Rule] = {
     "Mul": _binary,
     "Clip": _clip,
     "Lookup": _lookup,
+    "Move": move_reason,
     "MaxPool": _pool,
     "AveragePool": _pool,
     "GlobalAveragePool": _pool,

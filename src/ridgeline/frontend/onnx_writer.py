@@ -283,8 +283,8 @@ class _Writer:
         bounds = (node.attrs.get("min"), node.attrs.get("max"))
         self.clip(node.name, inputs[0], bounds, output, FP32 if dtype.is_integer else dtype)
 
-    def write_lookup(self, node: Node, inputs: list[str], output: str) -> None:
-        """The function that the table stands for, over names of its own each time."""
+    def write_function(self, node: Node, inputs: list[str], output: str) -> None:
+        """What a Lookup or a Move stands for, over names of its own each time."""
         function: Graph = node.attrs["function"]
         inner = [v for n in function.nodes for v in n.outputs]
         known = {id(v): self.names.pop(id(v), None) for v in (*inner, *function.inputs)}
@@ -304,14 +304,15 @@ class _Writer:
 
 _WRITERS: dict[str, Callable[[_Writer, Node, list[str], str], None]] = {
     "Clip": _Writer.write_clip,
-    "Lookup": _Writer.write_lookup,
+    "Lookup": _Writer.write_function,
     "MatMul": _Writer.write_matmul,
+    "Move": _Writer.write_function,
     "Reshape": _Writer.write_reshape,
 }
 
 
 def _function_nodes(node: Node) -> tuple[Node, ...]:
-    return node.attrs["function"].nodes if node.op == "Lookup" else ()
+    return node.attrs["function"].nodes if "function" in node.attrs else ()
 
 
 def _plain(attrs: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from ridgeline.ops.convolution import Conv
 from ridgeline.ops.elementwise import Add, Clip, Mul
 from ridgeline.ops.lookup import Lookup
 from ridgeline.ops.matmul import MatMul
+from ridgeline.ops.move import Move
 from ridgeline.ops.movement import Concat, Reshape, Transpose
 from ridgeline.ops.normalize import Softmax
 from ridgeline.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
@@ -25,6 +26,7 @@ PRIMITIVES: dict[str, Primitive] = {
         Reshape(),
         Transpose(),
         Concat(),
+        Move(),
         Softmax(),
         QuantizeLinear(),
         DequantizeLinear(),

@@ -12,22 +12,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ridgeline.frontend.evaluate import evaluate_constant
 from ridgeline.ir import Graph, Node, Quant, TensorType, Value
 from ridgeline.numerics.formats import INT32
 from ridgeline.passes.edit import Uses, origins, rebuild
 from ridgeline.passes.functions import fuse_functions, inline_functions, with_table
+from ridgeline.passes.moves import fuse_moves
 
 # New nodes in the place of the nodes (by id) that they stand for; None leaves the node.
 Change = tuple[Node, list[Node], tuple[Node, ...]]
 
-_MOVES = ("Reshape", "Transpose", "MaxPool")
+_MOVES = ("Reshape", "Transpose", "Move", "MaxPool")
 _COLLAPSED = (*_MOVES, "Conv", "MatMul", "Add", "Mul", "Clip", "AveragePool", "GlobalAveragePool")
 _MAX_ACTIVATION_BITS = 16
 
 
 def absorb_qdq(graph: Graph) -> Graph:
     """The graph with every expressible DequantizeLinear - operator - QuantizeLinear collapsed."""
-    graph = fuse_functions(graph)
+    graph = fuse_moves(fuse_functions(graph), evaluate_constant)
     for rule in (collapse, sink_dequantize, hoist_quantize, collapse):
         graph = _exhaust(graph, rule)
     return cancel_pairs(inline_functions(graph))
@@ -164,7 +166,7 @@ def sink_dequantize(node: Node, uses: Uses) -> Change | None:
     Concat too, when all its inputs have one quantisation. A weight's channel axis moves along
     with a Transpose.
     """
-    if node.op not in (*_MOVES, "Concat"):
+    if node.op not in (*_MOVES, "Concat") or node.attrs.get("fill"):
         return None
     stored = [v for v in (_stored(i, uses) for i in node.inputs) if v is not None]
     if not stored or len(stored) != len(node.inputs):

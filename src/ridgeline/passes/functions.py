@@ -38,10 +38,10 @@ def fuse_functions(graph: Graph) -> Graph:
 
 
 def inline_functions(graph: Graph) -> Graph:
-    """Every Lookup that is still in float, spelled out as it was."""
+    """Every Lookup and Move that is still in float, spelled out as it was."""
     nodes: list[Node] = []
     for node in graph.nodes:
-        inline = node.op == "Lookup" and node.output.type.dtype.is_float
+        inline = "function" in node.attrs and node.output.type.dtype.is_float
         nodes += _spelled_out(node) if inline else [node]
     return rebuild(graph, nodes)
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy.typing as npt
 
 from ridgeline.errors import RidgelineError
+from ridgeline.frontend.evaluate import evaluate_constant
 from ridgeline.ir import Graph, Node, Quant, TensorType, Value
 from ridgeline.passes.functions import fuse_functions, inline_functions, with_table
+from ridgeline.passes.moves import fuse_moves
 from ridgeline.passes.pipeline import FLOAT_PASSES, is_quantised, run_passes
 from ridgeline.passes.precision import in_float32
 from ridgeline.quant.calibrate import calibrate
@@ -41,6 +43,7 @@ def quantize(graph: Graph, samples: Mapping[str, Array], recipe: Recipe | None =
     fused = run_passes(in_float32(graph), FLOAT_PASSES)
     if chosen_recipe.activation_format.bits == 8:
         fused = fuse_functions(fused)
+    fused = fuse_moves(fused, evaluate_constant)
     nodes = select_nodes(fused, chosen_recipe.keep_float)
     ranges = calibrate(fused, samples, _observed(nodes), chosen_recipe)
     quantizer = _Quantizer(fused, nodes, Sharing(nodes, ranges), chosen_recipe)
@@ -49,7 +52,11 @@ def quantize(graph: Graph, samples: Mapping[str, Array], recipe: Recipe | None =
 
 def _observed(nodes: Sequence[Node]) -> list[Value]:
     """The values whose range decides a quantisation: all but what only keeps its input's."""
-    kept = {id(n.output) for n in nodes if n.op in KEEPING and not n.input(0).is_constant}
+    kept = {
+        id(n.output)
+        for n in nodes
+        if n.op in KEEPING and not n.input(0).is_constant and not n.attrs.get("fill")
+    }
     values = {id(v): v for n in nodes for v in activations(n)}
     return [v for key, v in values.items() if key not in kept]
 

@@ -12,7 +12,7 @@ from ridgeline.quant.parameters import Clip
 
 PRODUCTS = ("Conv", "MatMul")
 # The output of these keeps the input's quantisation.
-KEEPING = ("Reshape", "Transpose", "MaxPool", "Clip")
+KEEPING = ("Reshape", "Transpose", "Move", "MaxPool", "Clip")
 _OTHERS = ("Add", "Lookup", "Mul", "AveragePool", "GlobalAveragePool", "Concat")
 
 # Sharing a Concat's quantisation may widen an input's range this many times (two bits), no more.
