@@ -291,6 +291,14 @@ def test_external_data_of_no_file(tmp_path: Path) -> None:
     assert str(found.value) == text
 
 
+def test_a_name_of_a_file_that_is_no_text(tmp_path: Path) -> None:
+    data = _in_initializer("data").SerializeToString().replace(b"data", b"d\xffta")
+    path = tmp_path / "m.onnx"
+    path.write_bytes(data)
+    with pytest.raises(RidgelineError, match=r"the name b'd\\xffta' is not UTF-8 text\. The file"):
+        read_onnx(path)
+
+
 def test_external_data_behind_a_loop_of_links(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     path = tmp_path / "m.onnx"

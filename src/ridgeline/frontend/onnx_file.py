@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 from onnx import external_data_helper
 
@@ -114,17 +115,24 @@ def _parse(data: bytes, where: str) -> Any:
 
 
 def _texts(model: Any) -> Iterator[Any]:
-    """Every name in the model that code looks up."""
-    graph = model.graph
-    yield graph.name
-    yield from (o.domain for o in model.opset_import)
-    for value in (*graph.input, *graph.output, *graph.initializer):
-        yield value.name
-    for value in graph.input:
-        yield from (d.dim_param for d in value.type.tensor_type.shape.dim)
-    for node in graph.node:
-        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-        yield from (a.name for a in node.attribute)
+    """Every text in the model, at any depth."""
+    for message in _messages(model):
+        for field, value in message.ListFields():
+            if field.type == FieldDescriptor.TYPE_STRING:
+                yield from value if field.is_repeated else (value,)
+
+
+def _messages(model: Any) -> Iterator[Any]:
+    """A protobuf message and all inside of it, outer ones first."""
+    left: list[Any] = [model]
+    while left:
+        message = left.pop()
+        yield message
+        inner: list[Any] = []
+        for field, value in message.ListFields():
+            if field.type == FieldDescriptor.TYPE_MESSAGE:
+                inner.extend(value if field.is_repeated else (value,))
+        left.extend(reversed(inner))
 
 
 def _not_onnx(data: bytes, where: str) -> RidgelineError:
@@ -139,19 +147,12 @@ def _not_onnx(data: bytes, where: str) -> RidgelineError:
 
 def _external_tensors(model: Any) -> list[Any]:
     """Every TensorProto, wherever it lies in the model, that keeps its values in another file."""
-    found: list[Any] = []
-    messages: list[Any] = [model]
-    while messages:
-        message = messages.pop()
-        if isinstance(message, onnx.TensorProto):
-            if external_data_helper.uses_external_data(message):
-                found.append(message)
-            continue
-        for field, value in message.ListFields():
-            if field.message_type is not None:
-                messages.extend(value if field.is_repeated else (value,))
-    found.reverse()
-    return found
+    return [
+        message
+        for message in _messages(model)
+        if isinstance(message, onnx.TensorProto)
+        and external_data_helper.uses_external_data(message)
+    ]
 
 
 def _refuse_external(model: Any) -> None:
