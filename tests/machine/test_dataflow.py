@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,9 @@ from hypothesis import strategies as st
 from array_tiles import make_array
 from ridgeline.machine.dataflow import DATAFLOW_RULES, Pass, PassTimes, Tile, array_schedule
 from ridgeline.machine.description import DATAFLOWS
+from ridgeline.machine.instructions import MatMul
+from ridgeline.machine.loader import load_machine
+from ridgeline.machine.simulate import simulate_instructions
 
 tiles = st.builds(
     Tile,
@@ -66,6 +70,48 @@ def test_schedule_waits_for_the_loader() -> None:
     array = make_array(8, 8, "weight-stationary", loaders=4)
     starts = [t.stream_start for t in array_schedule(array, [Tile(2, 8, 8)] * 4)]
     assert starts == [1, 3, 5, 7]
+
+
+def test_a_stream_that_waits_for_its_whole_tile() -> None:
+    """Hidden behind a long stream; of a short one the shift, of 8 cycles, shows."""
+    array = replace(make_array(8, 8, "weight-stationary"), stream_after_rows=8)
+    found = array_schedule(array, [Tile(20, 8, 8), Tile(20, 8, 8), Tile(2, 8, 3), Tile(2, 8, 8)])
+    assert found == [
+        PassTimes(0, 8, 28),
+        PassTimes(9, 28, 48),
+        PassTimes(29, 48, 50),
+        PassTimes(49, 57, 59),
+    ]
+
+
+@given(
+    st.sampled_from(DATAFLOWS),
+    st.integers(1, 8),
+    st.integers(1, 4),
+    st.lists(tiles, min_size=1, max_size=12),
+)
+def test_simulated_as_the_closed_form_says(
+    flow: str, after: int, loaders: int, sequence: list[Tile]
+) -> None:
+    machine = load_machine(
+        "tiny-8",
+        [
+            f"array.dataflow={flow}",
+            f"array.stream_after_rows={after}",
+            f"array.weight_rows_per_cycle={loaders}",
+            "queue_depth=64",
+        ],
+    )
+    sequence = [replace(t, planes=1, last=True, m=min(t.m, 8)) for t in sequence]
+    code = tuple(
+        MatMul(count_0=t.m, n=t.n, k=t.k, keep_weights=int(t.keep_weights), last=1)
+        for t in sequence
+    )
+    events, _ = simulate_instructions(code, machine)
+    times = array_schedule(machine.array, sequence)
+    # The first instruction enters in cycle 1.
+    found = [(e.shifted - 1, e.start - 1, e.issued - 1) for e in events]
+    assert found == [(t.shift_start, t.stream_start, t.stream_end) for t in times]
 
 
 @given(st.sampled_from(DATAFLOWS), st.integers(1, 8), st.lists(tiles, min_size=1, max_size=12))

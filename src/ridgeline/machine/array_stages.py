@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ridgeline.machine.dataflow import DATAFLOW_RULES, Pass
+from ridgeline.machine.dataflow import DATAFLOW_RULES, Pass, shift_lead_cycles
 from ridgeline.machine.description import Machine
 from ridgeline.machine.event import NEVER, Event
 from ridgeline.machine.instructions import Instruction, MatMul, Unit
@@ -99,8 +99,9 @@ class ArrayStages:
         when, what = run.waits_done(instruction, UNITS)
         if self.free >= when:
             when, what = self.free, "unit"
-        if self.shifting + 1 > when:
-            when, what = self.shifting + 1, "shift"
+        led = self.shifting + shift_lead_cycles(self.machine.array, self.passes[self.number])
+        if led > when:
+            when, what = led, "shift"
         ready = when
         if not self.banks_at_shift:
             banks = run.banks_free(Unit.ARRAY, instruction.read_banks, 0)

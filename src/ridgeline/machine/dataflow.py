@@ -159,12 +159,17 @@ class PassTimes:
     stream_end: int
 
 
+def shift_lead_cycles(array: Array, one: Pass) -> int:
+    """Cycles from the start of a pass's shift to the first in which its stream may begin."""
+    return max(min(array.stream_after_rows, one.shift_cycles), 1)
+
+
 def array_schedule(array: Array, tiles: list[Tile]) -> list[PassTimes]:
     """Times of passes that follow each other with every operand ready at cycle 0: a closed form.
 
     shift(j) >= stream(j-1) + 1 and >= the end of the shift that used its loader before (there are
     `weight_rows_per_cycle` loaders, used in turn, each moving one row a cycle);
-    stream(j) >= shift(j) + 1, since the swap wave runs behind the rows as they shift in, and
+    stream(j) >= shift(j) + its lead, since the swap wave runs behind the rows as they shift in, and
     >= stream(j-1) + its length. So tiles follow at max(m, shift) without a bubble.
     """
     loaders = [0] * array.weight_rows_per_cycle
@@ -178,7 +183,7 @@ def array_schedule(array: Array, tiles: list[Tile]) -> list[PassTimes]:
                 shift = max(shift, loaders[turn])
                 loaders[turn] = shift + one.shift_cycles
                 turn = (turn + 1) % len(loaders)
-            stream = max(shift + 1, free)
+            stream = max(shift + shift_lead_cycles(array, one), free)
             free, entered = stream + one.stream_cycles, stream + 1
             times.append(PassTimes(shift, stream, free))
     return times

@@ -84,6 +84,8 @@ class Array:
     weight_slots: int
     accumulator_entries: int
     accumulator_bits: int
+    stream_after_rows: int = 1
+    """Rows of a tile that have shifted in before the stream past it begins."""
 
     def __post_init__(self) -> None:
         _positive("array.rows", self.rows, MAX_ARRAY_SIDE)
@@ -95,6 +97,7 @@ class Array:
             "Use one of " + ", ".join(DATAFLOWS),
         )
         _positive("array.weight_rows_per_cycle", self.weight_rows_per_cycle, self.rows)
+        _positive("array.stream_after_rows", self.stream_after_rows, self.rows)
         _positive("array.weight_slots", self.weight_slots, 256)
         _require(
             self.weight_slots >= 2,

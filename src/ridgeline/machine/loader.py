@@ -37,6 +37,7 @@ _SECTIONS: dict[str, tuple[type[Any], dict[str, type]]] = {
             "dataflow": str,
             "macs_per_pe_per_cycle": dict,
             "weight_rows_per_cycle": int,
+            "stream_after_rows": int,
             "weight_slots": int,
             "accumulator_entries": int,
             "accumulator_bits": int,
@@ -75,6 +76,7 @@ _SECTIONS: dict[str, tuple[type[Any], dict[str, type]]] = {
 _TOP: dict[str, type] = {"name": str, "description": str, "clock_hz": float, "queue_depth": int}
 MAX_FILE_BYTES = 1 << 20
 _OPTIONAL = {
+    "array.stream_after_rows",
     "unified_buffer.line_bytes",
     "device_memory.lines_per_cycle",
     "description",

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ridgeline.machine.dataflow import DATAFLOW_RULES
+from ridgeline.machine.dataflow import DATAFLOW_RULES, shift_lead_cycles
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import MatMul, Requant, Unit
 from ridgeline.machine.simulate import Event, SegmentTrace
@@ -91,6 +91,7 @@ class SegmentStalls:
         self.by_unit: list[list[Event]] = [[] for _ in Unit]
         for event in segment.events:
             self.by_unit[event.instruction.unit].append(event)
+        self.machine = machine
         rule = DATAFLOW_RULES[machine.array.dataflow]
         self.shift_gates = [u for u in Unit if u is Unit.WEIGHTS and rule.shift_gated_by_weights]
         if rule.shift_gated_by_activations:
@@ -138,7 +139,10 @@ class SegmentStalls:
             count = event.instruction.waits[unit]
             if count:
                 gated = max(gated, self.by_unit[unit][count - 1].drained)
-        return [Reason("weight shift", gated, event.shifted + 1)]
+        assert isinstance(event.instruction, MatMul)
+        first = event.instruction.passes(self.machine)[0]
+        lead = shift_lead_cycles(self.machine.array, first)
+        return [Reason("weight shift", gated, event.shifted + lead)]
 
     def _of_wait(self, event: Event, unit: Unit) -> list[Reason]:
         count = event.instruction.waits[unit]

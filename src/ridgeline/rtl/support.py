@@ -45,6 +45,10 @@ def unsupported(machine: Machine) -> list[str]:
             f"array.weight_rows_per_cycle={array.weight_rows_per_cycle}: only 1 is built",
         ),
         (
+            array.stream_after_rows != 1,
+            f"array.stream_after_rows={array.stream_after_rows}: only 1 is built",
+        ),
+        (
             set(array.macs_per_pe_per_cycle) != {"int8"},
             "array.macs_per_pe_per_cycle: only int8 is built",
         ),
