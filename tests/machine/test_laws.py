@@ -14,7 +14,7 @@ from ridgeline.errors import RidgelineError
 from ridgeline.machine.check import check, find_faults
 from ridgeline.machine.dataflow import DATAFLOW_RULES
 from ridgeline.machine.description import DATAFLOWS, Machine
-from ridgeline.machine.execute import Arrays, checked_inputs
+from ridgeline.machine.execute import Arrays, Execution, checked_inputs
 from ridgeline.machine.fuzz import random_inputs, random_program
 from ridgeline.machine.instructions import (
     INSTRUCTIONS,
@@ -88,6 +88,12 @@ def applied(program: Program, inputs: Arrays, order: list[int]) -> tuple[bytes, 
     return tuple(memory.tobytes() for memory in (*memories, state.bias, state.scale))
 
 
+def planned(program: Program, inputs: Arrays) -> tuple[bytes, ...]:
+    """Host memory, device memory and unified buffer after the program's plan."""
+    state = Execution(program).memories(inputs)
+    return (state.host.tobytes(), state.device.tobytes(), state.buffer.tobytes())
+
+
 def other_timing(machine: Machine, number: int) -> Machine:
     """The same machine as far as bits go, with a faster or, for odd numbers, a slower memory."""
     memory = machine.device_memory
@@ -115,6 +121,7 @@ def test_random_programs(number: int, flow: str) -> None:
         inputs = random_inputs(program, rng)
         in_program_order = list(range(len(instructions_of(program))))
         bits = applied(program, inputs, in_program_order)
+        assert planned(program, inputs) == bits[:3]
         done = {tuple(in_program_order)}
         for machine in (program.machine, other_timing(program.machine, place)):
             (segment,) = simulate(replace(program, machine=machine)).segments

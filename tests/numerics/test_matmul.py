@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ridgeline.numerics.matmul import bf16_matmul_ordered, integer_matmul
+from ridgeline.numerics.matmul import (
+    bf16_matmul_ordered,
+    exact_slice,
+    integer_matmul,
+    sliced_matmul,
+)
 from ridgeline.numerics.rounding import wrap
 
 
@@ -27,6 +32,25 @@ def test_random_and_extreme_operands_are_exact(k, a_low, a_high, b_low, b_high):
     narrow = integer_matmul(a, b, 32)
     assert narrow.dtype == np.int32
     np.testing.assert_array_equal(narrow, wrap(expected, 32))
+
+
+@pytest.mark.parametrize("k", [1, 514, 515, 1024, 1028, 1029, 5000])
+@pytest.mark.parametrize(("largest_a", "largest_b"), [(255, 128), (128, 128), (32768, 128)])
+def test_slices_hold_the_largest_sums(k, largest_a, largest_b):
+    rng = np.random.default_rng(k)
+    a = rng.choice([-largest_a, largest_a], (3, k))
+    b = rng.choice([-largest_b, largest_b], (k, 4))
+    # All of one sign, less one: a sum one beyond 2^24 has no float32 of its own.
+    a[1], b[:, 1] = largest_a, largest_b
+    a[1, 0] -= 1
+    kind, length = exact_slice(largest_a * largest_b)
+    wide = np.zeros((3, k + 5), kind)
+    left = wide[:, 2 : k + 2]
+    left[...] = a
+    out = np.empty((3, 4), kind)
+    got = sliced_matmul(left, b.astype(kind), length, out)
+    np.testing.assert_array_equal(got.astype(np.int64), a @ b)
+    assert (got is out) == (k <= length)
 
 
 @given(st.integers(0, 2**32), st.integers(8, 48), st.integers(1, 40))

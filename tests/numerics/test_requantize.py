@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ridgeline.numerics.requantize import (
+    SumRequantizer,
     requant_scale,
     requantize,
     requantize_integer,
     significand_and_exponent,
 )
+from ridgeline.numerics.rounding import wrap
 
 RANGES = ((0, 255, 3), (-128, 127, -7), (-128, 127, 0), (-32768, 32767, 100), (0, 65535, 65535))
 
@@ -121,3 +123,25 @@ def test_requant_scale_multiplies_then_divides_in_float32():
     expected = [np.float32(np.float32(a * w[0]) / y), np.float32(np.float32(a * w[1]) / y)]
     np.testing.assert_array_equal(requant_scale(a, w, y), expected)
     assert requant_scale(a, w, y).dtype == np.float32
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("bias_bits", [0, 12, 23, 24, 30, 31])
+@pytest.mark.parametrize("sum_bits", [8, 23, 24])
+def test_sums_in_floating_point_are_requantised_to_the_same(sum_bits, bias_bits, kind):
+    """Beside `requantize`; with large biases the 32-bit accumulator wraps."""
+    rng = np.random.default_rng([sum_bits, bias_bits])
+    largest = 1 << sum_bits
+    sums = rng.integers(-largest, largest, (400, 60), endpoint=True)
+    bias = rng.integers(-(1 << bias_bits), 1 << bias_bits, 60)
+    scale = (rng.random(60) * 2.0 ** rng.integers(-sum_bits - 4, 4, 60)).astype(np.float32)
+    scale[:8] = [0, 1e-45, 1e-38, 0.5, 1, 3e38, 2.0**-31, 0.25]
+    for zero_point, low, high in ((0, 0, 255), (-128, -128, 127), (7, 3, 90), (0, -32768, 32767)):
+        one = SumRequantizer(
+            bias, scale, zero_point, low, high, largest_sum=largest, accumulator_bits=32
+        )
+        made = one.requantize(sums.astype(kind))
+        wrapped = wrap(sums + bias, 32)
+        expected = requantize(wrapped, scale, zero_point, low, high)
+        assert made.dtype == np.float32
+        np.testing.assert_array_equal(made, expected)

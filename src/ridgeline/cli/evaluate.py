@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ridgeline import api
 from ridgeline.cli.arrays import Arrays, batches
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend.graph_runner import GraphRunner
+from ridgeline.frontend.runtime import OnnxRuntimeExecutor
 from ridgeline.ir import Graph
+from ridgeline.machine.execute import Execution
 from ridgeline.machine.program import Program
 from ridgeline.results.rows import Accuracy
 
@@ -23,7 +24,7 @@ def execute_all(program: Program, data: Arrays) -> Arrays:
     """Outputs of every sample, bit for bit, in batches of the program's size."""
     inputs = program.inputs + program.device_inputs
     size = next((t.shape[0] for t in inputs if t.shape), 1)
-    return _run_all(lambda part: api.execute(program, part), data, size)
+    return _run_all(Execution(program, OnnxRuntimeExecutor()).run, data, size)
 
 
 def run_float(graph: Graph, data: Arrays) -> Arrays:

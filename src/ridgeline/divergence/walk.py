@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ridgeline.machine.execute import HostExecutor, checked_inputs, run_on_host
+from ridgeline.machine.execute import HostExecutor, run_on_host, started
 from ridgeline.machine.instructions import Instruction, State, Unit
 from ridgeline.machine.program import DeviceSegment, HostSegment, Program
 
@@ -60,13 +60,7 @@ def walk(
 
     Raises RidgelineError as `execute` does.
     """
-    state = State.blank(program.machine, program.host_bytes, program.device_bytes)
-    state.device[: program.constants.size] = program.constants
-    arrays = checked_inputs(program, inputs)
-    for tensor in program.inputs:
-        tensor.write(state.host, arrays[tensor.name])
-    for tensor in program.device_inputs:
-        tensor.write(state.device, arrays[tensor.name])
+    state = started(program, inputs)
     for step in steps(program):
         if isinstance(step.work, HostSegment):
             run_on_host(step.work, state, host)

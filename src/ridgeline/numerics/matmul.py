@@ -27,7 +27,7 @@ def integer_matmul(
     Raises ValueError when even a product of two elements cannot be exact in float64.
     """
     bound = _largest_magnitude(a) * _largest_magnitude(b)
-    kind, slice_length = _exact_slice(bound)
+    kind, slice_length = exact_slice(bound)
     left, right = a.astype(kind), b.astype(kind)
     k = left.shape[-1]
     if k <= slice_length:
@@ -41,8 +41,29 @@ def integer_matmul(
     return _narrow(total, accumulator_bits)
 
 
-def _exact_slice(bound: int) -> tuple[type[np.floating[Any]], int]:
-    """(BLAS type, terms a slice) for products of magnitude up to `bound`."""
+def sliced_matmul(
+    a: npt.NDArray[Any], b: npt.NDArray[Any], slice_length: int, out: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """Exact a [m, k] times b [k, n] of integers held in float32 or float64, without copies.
+
+    `slice_length` terms of a sum cannot round (`exact_slice`). Up to that many the result is `out`
+    [m, n], of the operands' type; beyond it is float64, and `out` is working space.
+    """
+    k = a.shape[1]
+    if k <= slice_length:
+        return np.matmul(a, b, out=out)
+    total = np.zeros(out.shape, np.float64)
+    for start in range(0, k, slice_length):
+        end = start + slice_length
+        total += np.matmul(a[:, start:end], b[start:end], out=out)
+    return total
+
+
+def exact_slice(bound: int) -> tuple[type[np.floating[Any]], int]:
+    """(BLAS type, terms a slice) for products of magnitude up to `bound`.
+
+    Raises ValueError when float64 does not hold even one.
+    """
     bound = max(bound, 1)
     if _FLOAT32_EXACT // bound >= _WORTHWHILE_SLICE:
         return np.float32, _FLOAT32_EXACT // bound

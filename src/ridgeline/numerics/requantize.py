@@ -16,6 +16,7 @@ from ridgeline.numerics.rounding import (
     saturate,
     shift_right_half_even,
     shift_right_half_up,
+    wrap,
 )
 
 DEFAULT_MODE = "onnxruntime"
@@ -76,6 +77,49 @@ def _requantize_onnxruntime(
         real = np.asarray(accumulator).astype(np.float32) * scale
     bounded = np.clip(real, (low - zero).astype(np.float32), (high - zero).astype(np.float32))
     return np.rint(bounded).astype(np.int64) + zero
+
+
+class SumRequantizer:
+    """`requantize` in mode "onnxruntime" of bias + sums that come as integers in floating point.
+
+    The same integers by fewer passes over the data: what the operands' bounds decide (whether
+    float32 holds sum and bias exactly, whether an accumulator can wrap) is decided once.
+    """
+
+    def __init__(
+        self,
+        bias: IntArray,
+        scale: FloatArray,
+        zero_point: int,
+        low: int,
+        high: int,
+        *,
+        largest_sum: int,
+        accumulator_bits: int,
+    ) -> None:
+        """`bias` and `scale` one per entry of the last axis; |sum| <= largest_sum < 2^53 / 2."""
+        largest = largest_sum + int(np.abs(bias).max(initial=0))
+        self._kind = np.float32 if largest <= 1 << SIGNIFICAND_BITS else np.float64
+        self._wrapped_bits = 0 if largest < 1 << (accumulator_bits - 1) else accumulator_bits
+        self._bias = bias.astype(self._kind)
+        self._scale = scale
+        self._zero_point = np.float32(zero_point)
+        self._low, self._high = np.float32(low - zero_point), np.float32(high - zero_point)
+
+    def requantize(self, sums: npt.NDArray[Any]) -> FloatArray:
+        """Stored integers in float32 for float32 or float64 `sums`, which may be overwritten."""
+        total = sums.astype(self._kind, copy=False)
+        total += self._bias
+        if self._wrapped_bits:
+            total = wrap(total.astype(np.int64), self._wrapped_bits)
+        real = total.astype(np.float32, copy=False)
+        with np.errstate(over="ignore", under="ignore"):
+            np.multiply(real, self._scale, out=real)
+        np.clip(real, self._low, self._high, out=real)
+        np.rint(real, out=real)
+        if self._zero_point:
+            np.add(real, self._zero_point, out=real)
+        return real
 
 
 def requantize_integer(

@@ -63,6 +63,8 @@ def fused_multiply_add(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> 
     total = product + addend
     back = total - product
     error = (product - (total - back)) + (addend - back)
+    if not error.any():
+        return total.astype(np.float32)
     even = (np.atleast_1d(total).view(np.int64).reshape(total.shape) & 1) == 0
     toward = np.where(error > 0, np.inf, -np.inf)
     odd = np.where((error != 0) & even, np.nextafter(total, toward), total)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ridgeline.machine.description import Machine
 from ridgeline.machine.fuzz.draw import Draw
-from ridgeline.machine.instructions import Elementwise, Instruction, Lookup, Requant, WindowReduce
+from ridgeline.machine.instructions import Elementwise, Lookup, MatMul, Requant, WindowReduce
 from ridgeline.machine.instructions.array import INT8, INT16, UINT8
 from ridgeline.machine.instructions.lookup import table_lines
 from ridgeline.machine.instructions.vector import (
@@ -74,13 +74,16 @@ class VectorMaker:
     def _scale(self) -> float:
         return float(np.float32(2.0 ** self.draw.rng.uniform(-9, 1)))
 
-    def requant(self) -> Instruction:
-        """A Requant of any entries."""
+    def requant(self, previous: MatMul | None) -> Requant:
+        """Of any entries, often of just those that the MatMul before made."""
         draw, array = self.draw, self.machine.array
         most = min(40, array.accumulator_entries, self.machine.unified_buffer.lines // 4)
-        counts = draw.counts(most)
-        m = counts[0] * counts[1] * counts[2]
-        entry = draw.between(0, min(array.accumulator_entries - m, 48))
+        if previous is not None and previous.m <= most and draw.chance(0.5):
+            counts, entry = previous.counts, previous.entry
+        else:
+            counts = draw.counts(most)
+            m = counts[0] * counts[1] * counts[2]
+            entry = draw.between(0, min(array.accumulator_entries - m, 48))
         return Requant(
             **self._output(counts, array.cols),
             entry=entry,
@@ -90,7 +93,7 @@ class VectorMaker:
             slot=draw.between(0, self.machine.vector.parameter_slots - 1),
         )
 
-    def elementwise(self) -> Instruction:
+    def elementwise(self) -> Elementwise:
         """An Elementwise of an operation that the machine has."""
         draw = self.draw
         counts = draw.counts(min(24, self.machine.unified_buffer.lines // 4))
@@ -125,7 +128,7 @@ class VectorMaker:
             offset=float(np.float32(draw.rng.uniform(-99, 99))),
         )
 
-    def window_reduce(self) -> Instruction:
+    def window_reduce(self) -> WindowReduce:
         """A WindowReduce of an operation that the machine has."""
         draw = self.draw
         operation, code = draw.choice(self.window_operations), draw.choice(self.formats)
@@ -155,7 +158,7 @@ class VectorMaker:
             return replace(one, count_outside=1)  # else it would divide by no taps at all
         return one if operation == DEPTHWISE else replace(one, slot=0)
 
-    def lookup(self) -> Instruction:
+    def lookup(self) -> Lookup:
         """A Lookup whose table is whatever its lines hold."""
         draw, lines = self.draw, self.machine.unified_buffer.lines
         counts = draw.counts(min(24, lines // 4))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.activity import Activity
@@ -59,14 +60,17 @@ class Lookup(OutputFields):
         """Line of each vector read, in order."""
         return nested(self.line, self.counts, (self.stride_0, self.stride_1, self.stride_2))
 
-    def apply(self, state: State) -> None:
+    def entries(self, state: State) -> npt.NDArray[np.int64]:
+        """The table as it takes effect, by the byte read."""
         count = table_lines(state.machine)
         raw = state.buffer[self.table_line : self.table_line + count].reshape(-1)[:TABLE_ENTRIES]
         entries = raw.view(np.int8) if self.out_format == INT8 else raw
-        bounded = np.clip(entries.astype(np.int64), self.low, self.high)
+        return np.clip(entries.astype(np.int64), self.low, self.high)
+
+    def apply(self, state: State) -> None:
         lanes = slice(self.lane, self.lane + self.channels)
         values = read_vectors(state.buffer, self.lines(), lanes, self.format)
-        self._write(state, self.counts, bounded[values & (TABLE_ENTRIES - 1)])
+        self._write(state, self.counts, self.entries(state)[values & (TABLE_ENTRIES - 1)])
 
     def timing(self, machine: Machine) -> Timing:
         """issue = lines of the table + vectors * ceil(channels / lanes): a line a cycle into all

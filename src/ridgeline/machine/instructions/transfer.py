@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ridgeline.errors import RidgelineError
 from ridgeline.machine.description import Machine
@@ -13,6 +14,7 @@ from ridgeline.machine.instructions.activity import Activity
 from ridgeline.machine.instructions.memory_port import burst_bytes, port_cycles
 from ridgeline.machine.instructions.state import (
     Accesses,
+    Bytes,
     Places,
     Space,
     State,
@@ -24,6 +26,7 @@ from ridgeline.machine.latencies import LATENCIES
 
 PARAMETER_BYTES = 8
 """One channel's record: int32 bias, then float32 scale, little endian."""
+_FLOAT32_INFINITY_BITS = 0x7F800000
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +288,24 @@ class LoadWeights(Instruction):
         return Activity(slot_write_bytes=self.k * self.n, device_read_bytes=moved)
 
 
+def read_parameters(
+    memory: Bytes, address: int, count: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    """Bias and scale of `count` channel records at `address`.
+
+    Raises RidgelineError for a scale that is negative or not finite.
+    """
+    words = memory[address : address + count * PARAMETER_BYTES].copy().view("<u4")
+    scale_bits = words[1::2]
+    # As unsigned integers, infinities, NaN and whatever has its sign set come last.
+    if scale_bits.size and scale_bits.max() >= _FLOAT32_INFINITY_BITS:
+        raise RidgelineError(
+            f"LoadParams at {address} loads a scale that is negative or not finite",
+            fix="The lane takes finite scales from 0 up",
+        )
+    return words[::2].view("<i4"), scale_bits.view("<f4")
+
+
 @dataclass(frozen=True, slots=True)
 class LoadParams(Instruction):
     """`count` channel records (int32 bias, float32 scale) into lanes 0.. of a parameter slot.
@@ -300,15 +321,8 @@ class LoadParams(Instruction):
     unit: ClassVar[Unit] = Unit.WEIGHTS
 
     def apply(self, state: State) -> None:
-        end = self.device_address + self.count * PARAMETER_BYTES
-        words = state.device[self.device_address : end].reshape(self.count, PARAMETER_BYTES)
-        scale = words[:, 4:].copy().view("<f4")[:, 0]
-        if not np.all(np.isfinite(scale) & ~np.signbit(scale)):
-            raise RidgelineError(
-                f"LoadParams at {self.device_address} loads a scale that is negative or not finite",
-                fix="The lane takes finite scales from 0 up",
-            )
-        state.bias[self.slot, : self.count] = words[:, :4].copy().view("<i4")[:, 0]
+        bias, scale = read_parameters(state.device, self.device_address, self.count)
+        state.bias[self.slot, : self.count] = bias
         state.scale[self.slot, : self.count] = scale
 
     def timing(self, machine: Machine) -> Timing:

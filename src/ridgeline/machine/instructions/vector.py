@@ -195,16 +195,22 @@ class Elementwise(OutputFields):
     def apply(self, state: State) -> None:
         lanes = slice(self.lane, self.lane + self.channels)
         a = read_vectors(state.buffer, self.a_lines(), lanes, self.format)
+        b = a
+        if self.operation != RESCALE:
+            b = read_vectors(state.buffer, self.b_lines(), lanes, self.format)
+        self._write(state, self.counts, self.combine(a, b))
+
+    def combine(self, a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> Integers:
+        """The integers stored for stored integers a and b, whose shapes broadcast; a rescale takes
+        a alone.
+        """
         if self.operation == RESCALE:
             real = (a - self.zero_a).astype(np.float32) * np.float32(self.scale_a)
             steps = np.rint(real / np.float32(self.scale_b)).astype(np.int64)
-            stored = np.clip(steps + self.out_zero_point, self.low, self.high)
-        else:
-            b = read_vectors(state.buffer, self.b_lines(), lanes, self.format)
-            real = self._add(a, b) if self.operation == ADD else self._mul(a, b)
-            bounded = np.clip(real, np.float32(self.low), np.float32(self.high))
-            stored = np.rint(bounded).astype(np.int64)
-        self._write(state, self.counts, stored)
+            return np.clip(steps + self.out_zero_point, self.low, self.high)
+        real = self._add(a, b) if self.operation == ADD else self._mul(a, b)
+        bounded = np.clip(real, np.float32(self.low), np.float32(self.high))
+        return np.rint(bounded).astype(np.int64)
 
     def _add(self, a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
         partial = fused_multiply_add(b, np.float32(self.scale_b), np.float32(self.offset))
@@ -330,6 +336,12 @@ class WindowReduce(WindowFields, OutputFields):
         for tap in range(self.taps):
             total += np.float32(self.scale_a) * self._tap(state, tap).astype(np.float32)
             taps += np.float32(1) if self.count_outside else self.tap_inside(tap)[:, None]
+        return self.rounded_average(total, taps)
+
+    def rounded_average(
+        self, total: npt.NDArray[np.float32], taps: npt.NDArray[np.float32]
+    ) -> Integers:
+        """The integers stored for float32 sums [m, channels] over `taps` [m, 1] taps."""
         real = total / taps / np.float32(self.scale_b) + np.float32(self.out_zero_point)
         bounded = np.clip(real, np.float32(self.low), np.float32(self.high))
         return np.rint(bounded).astype(np.int64)

@@ -1,0 +1,103 @@
+"""What a program's weights and parameters are before it runs: constants that nothing overwrites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgeline.machine.execution.walks import span
+from ridgeline.machine.instructions import HostRead, LoadParams, LoadWeights, Store
+from ridgeline.machine.instructions.state import Bytes
+from ridgeline.machine.instructions.transfer import PARAMETER_BYTES, read_parameters
+from ridgeline.machine.program import Program
+
+
+@dataclass(slots=True, eq=False)
+class Tile:
+    """A tile of constant weights: what brings it, and a number that tells tiles apart.
+
+    Not frozen: there are tens of thousands, and a frozen one takes four times as long to make.
+    """
+
+    number: int
+    load: LoadWeights
+    largest: int
+    """No weight, zero point subtracted, is larger in magnitude."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parameters:
+    """Bias and scale of the lanes from 0 on."""
+
+    bias: npt.NDArray[np.int32]
+    scale: npt.NDArray[np.float32]
+
+
+_TILE: Callable[[LoadWeights], tuple[int, ...]] = attrgetter(
+    *("address", "row_stride", "k", "n", "transposed", "signed", "zero_point", "from_buffer")
+)
+"""All that a tile in device memory depends on."""
+
+
+class Constants:
+    """The bytes that device memory starts with, and which of them stay as they are."""
+
+    def __init__(self, program: Program) -> None:
+        self.memory: Bytes = program.constants
+        self.written = [
+            s for s in _written_spans(program) if s[0] < self.memory.size and s[1] > s[0]
+        ]
+        """Spans [start, end) among the constants that something writes."""
+        self._tiles: dict[tuple[int, ...], Tile] = {}
+        self._parameters: dict[tuple[int, int], Parameters] = {}
+
+    def stays(self, start: int, end: int) -> bool:
+        """Whether device memory [start, end) holds its constants for as long as it runs."""
+        if start < 0 or end > self.memory.size:
+            return False
+        return not any(first < end and start < last for first, last in self.written)
+
+    def tile(self, one: LoadWeights) -> Tile | None:
+        """What LoadWeights brings, or None when that is known only as it runs."""
+        key = _TILE(one)
+        known = self._tiles.get(key)
+        if known is not None or one.from_buffer:
+            return known
+        rows, width = (one.n, one.k) if one.transposed else (one.k, one.n)
+        reach = (rows - 1) * one.row_stride
+        start, end = one.address + min(reach, 0), one.address + max(reach, 0) + width
+        if not self.stays(start, end):
+            return None
+        least, most = (-128, 127) if one.signed else (0, 255)
+        largest = max(abs(least - one.zero_point), abs(most - one.zero_point))
+        tile = Tile(len(self._tiles), one, largest)
+        self._tiles[key] = tile
+        return tile
+
+    def parameters(self, one: LoadParams) -> Parameters | None:
+        """What LoadParams brings, or None when that is known only as it runs."""
+        key = (one.device_address, one.count)
+        known = self._parameters.get(key)
+        if known is None:
+            start, end = one.device_address, one.device_address + one.count * PARAMETER_BYTES
+            if not self.stays(start, end):
+                return None
+            known = Parameters(*read_parameters(self.memory, *key))
+            self._parameters[key] = known
+        return known
+
+
+def _written_spans(program: Program) -> list[tuple[int, int]]:
+    """Spans of device memory that inputs and instructions write."""
+    spans = [(t.address, t.address + t.bytes) for t in program.device_inputs]
+    for one in program.instructions:
+        if isinstance(one, HostRead):
+            spans.append((one.device_address, one.device_address + one.length_bytes))
+        elif isinstance(one, Store):
+            low, high = span(one.device_address, one.counts, one.device_strides)
+            spans.append((low, high + one.element_bytes))
+    return spans
