@@ -209,7 +209,7 @@ def test_operands_and_sums_of_the_clocked_array(
     clocked.owed = 0
     for _ in range(array.rows + array.cols):
         clocked.clock(False)
-    traffic = DATAFLOW_RULES[array.dataflow].traffic(Tile(m, n, k, planes), array)
+    traffic = DATAFLOW_RULES[array.dataflow].traffic(Tile(m, n, k, planes), array.rows, array.cols)
     held = {"weight-stationary": k * n, "input-stationary": m * k * planes}.get(dataflow, 0)
     assert watched.counts["operands"] == traffic.operand_writes - 2 * held
     if not output:
@@ -217,10 +217,9 @@ def test_operands_and_sums_of_the_clocked_array(
 
 
 def test_sums_of_an_output_stationary_array_stay_until_they_leave() -> None:
-    array = _array("output-stationary")
     traffic = DATAFLOW_RULES["output-stationary"].traffic
-    kept = traffic(Tile(4, 3, 5, last=False), array)
-    last = traffic(Tile(4, 3, 5), array)
+    kept = traffic(Tile(4, 3, 5, last=False), 6, 5)
+    last = traffic(Tile(4, 3, 5), 6, 5)
     assert kept.sum_writes == 4 * 3 * 5
     # Rows 0 to 3 of 6: 5, 4, 3 and 2 rows to pass, in 3 columns.
     assert last.sum_writes - kept.sum_writes == 3 * (5 + 4 + 3 + 2)

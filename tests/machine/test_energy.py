@@ -12,15 +12,21 @@ import energy_figures as published
 from energy_figures import PICO
 from ridgeline.errors import RidgelineError
 from ridgeline.machine.description import Machine, Power
-from ridgeline.machine.energy import joules_by_level, work_joules
+from ridgeline.machine.energy import (
+    NAMES,
+    activity_table,
+    counts_by_layer,
+    joules_by_level,
+    work_joules,
+)
 from ridgeline.machine.fuzz import random_program
-from ridgeline.machine.instructions import Load, LoadWeights, MatMul
+from ridgeline.machine.instructions import Activity, Load, LoadWeights, MatMul
 from ridgeline.machine.loader import load_machine, machine_from_dict, machine_to_dict
 from ridgeline.machine.power import energy_curve, power_facts
 from ridgeline.machine.program import DeviceSegment, Layer, Program
 from ridgeline.machine.simulate import Trace, simulate
 from ridgeline.machine.tabulate import report
-from ridgeline.results.energy import LEVELS
+from ridgeline.results.energy import COUNTS, LEVELS
 from ridgeline.results.rows import Report
 
 LAYER = Layer("layer", "MatMul", "array", 4 * 8 * 8, 0, 64, 32, 32, (4, 8))
@@ -98,6 +104,21 @@ def test_a_layer_by_hand() -> None:
     assert made.inferences_per_joule == pytest.approx(1 / made.energy_joules)
 
 
+def test_every_count_has_a_name() -> None:
+    assert set(COUNTS) < set(NAMES)
+    # One Activity in which every figure differs: no two of them are mixed up.
+    figures = {field: 10 + n for n, field in enumerate(Activity.__slots__) if field != "mac_format"}
+    figures["vector_operations"] = 99
+
+    class One:
+        def activity(self, machine: Machine) -> Activity:
+            return Activity(mac_format="int16", **figures)  # pyright: ignore[reportArgumentType]
+
+    (counts, _) = counts_by_layer(activity_table([One()], _machine()), [0], 1)  # type: ignore[list-item]
+    renamed = {"macs": "array_macs_int16", "vector_operations": "lane_operations"}
+    assert counts == {renamed.get(field, field): n for field, n in figures.items()}
+
+
 def test_a_machine_without_figures_reports_no_energy() -> None:
     machine = replace(_machine(), energy=None, power=None)
     program = _program(machine)
@@ -116,7 +137,10 @@ def _watts_by_cycle(trace: Trace) -> Any:
     for segment in trace.segments:
         for event in segment.events:
             begin, end = segment.begin + event.start, segment.begin + event.issued
-            work = work_joules(event.instruction.activity(machine), machine)
+            (counts, _) = counts_by_layer(activity_table([event.instruction], machine), [0], 1)
+            levels = joules_by_level(counts, machine, 0)
+            assert levels is not None
+            work = sum(levels.values())
             joules[begin : max(end, begin + 1)] += work / max(end - begin, 1)
     return joules * machine.clock_hz
 
@@ -126,12 +150,14 @@ def test_the_busiest_window_by_brute_force(seed: int) -> None:
     machine = _machine()
     trace = simulate(random_program(machine, np.random.default_rng(seed)))
     watts = _watts_by_cycle(trace)
-    curve = energy_curve(trace)
+    assert machine.energy is not None
+    table = activity_table(trace.program.instructions, machine)
+    curve = energy_curve(trace, work_joules(table, machine.energy, machine))
     for window in (1, 7, 100, trace.cycles, 10 * trace.cycles):
         size = min(window, trace.cycles)
         sums = np.convolve(watts, np.ones(size), "valid") / size
         assert curve.watts(window, machine.clock_hz) == pytest.approx(sums.max(), rel=1e-9)
-    facts = power_facts(trace)
+    facts = power_facts(trace, table)
     assert facts is not None
     assert facts.peak_watts is not None
     assert watts.mean() + 1 <= facts.peak_watts + 1e-9 <= watts.max() + 1 + 2e-9

@@ -65,7 +65,8 @@ class DataflowRule:
     """
 
     passes: Callable[[Tile], tuple[Pass, ...]]
-    traffic: Callable[[Tile, Array], Traffic]
+    traffic: Callable[[Tile, int, int], Traffic]
+    """Of a tile in an array of so many rows and columns."""
     most_m: Callable[[Array], int]
     shift_gated_by_weights: bool
     shift_gated_by_activations: bool
@@ -91,36 +92,36 @@ def _output_stationary(tile: Tile) -> tuple[Pass, ...]:
 
 
 def _stationary_traffic(
-    tile: Tile, array: Array, held: int, vectors: int, used_cols: int, slot_reads: int
+    tile: Tile, rows: int, cols: int, held: int, vectors: int, used_cols: int, slot_reads: int
 ) -> Traffic:
     """`held` operands go into a shadow, then into use; `vectors` of k pass every column, and the
     sums of the `used_cols` columns pass every row.
     """
-    passing = vectors * tile.k * array.cols
-    sums = vectors * used_cols * array.rows
+    passing = vectors * tile.k * cols
+    sums = vectors * used_cols * rows
     # A second byte plane is added to the sums of the first, in the accumulators.
     whole = vectors // tile.planes
     return Traffic(2 * held + passing, sums, slot_reads, vectors, vectors - whole, whole)
 
 
-def _weight_stationary_traffic(tile: Tile, array: Array) -> Traffic:
+def _weight_stationary_traffic(tile: Tile, rows: int, cols: int) -> Traffic:
     held = 0 if tile.keep_weights else tile.k * tile.n
-    return _stationary_traffic(tile, array, held, tile.m * tile.planes, tile.n, held)
+    return _stationary_traffic(tile, rows, cols, held, tile.m * tile.planes, tile.n, held)
 
 
-def _input_stationary_traffic(tile: Tile, array: Array) -> Traffic:
+def _input_stationary_traffic(tile: Tile, rows: int, cols: int) -> Traffic:
     held, weights = tile.m * tile.k * tile.planes, tile.k * tile.n * tile.planes
-    return _stationary_traffic(tile, array, held, tile.n * tile.planes, tile.m, weights)
+    return _stationary_traffic(tile, rows, cols, held, tile.n * tile.planes, tile.m, weights)
 
 
-def _output_stationary_traffic(tile: Tile, array: Array) -> Traffic:
+def _output_stationary_traffic(tile: Tile, rows: int, cols: int) -> Traffic:
     macs = tile.m * tile.n * tile.k * tile.planes
-    activations = tile.m * tile.k * tile.planes * array.cols
+    activations = tile.m * tile.k * tile.planes * cols
     weights = tile.k * tile.n * tile.planes
     # The sum of row i passes the rows below it on its way out.
-    leaving = tile.n * (tile.m * (array.rows - 1) - tile.m * (tile.m - 1) // 2) if tile.last else 0
+    leaving = tile.n * (tile.m * (rows - 1) - tile.m * (tile.m - 1) // 2) if tile.last else 0
     vectors = tile.m if tile.last else 0
-    operands = activations + weights * array.rows
+    operands = activations + weights * rows
     # What it accumulates to stays in the array.
     return Traffic(operands, macs + leaving, weights, vectors, 0, 0)
 

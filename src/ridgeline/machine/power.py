@@ -9,14 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ridgeline.machine.description import Machine
-from ridgeline.machine.energy import work_joules
+from ridgeline.machine.energy import Floats, Integers, work_joules
 from ridgeline.machine.simulate import Trace
 from ridgeline.results.energy import PowerFacts
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,18 +40,16 @@ class EnergyCurve:
         return self.most_joules(window) * clock_hz / window
 
 
-def energy_curve(trace: Trace) -> EnergyCurve:
-    """Of a run on a machine that has energy figures."""
-    machine = trace.program.machine
-    spans: list[tuple[int, int, float]] = [
-        (segment.begin + event.start, segment.begin + max(event.issued, event.start + 1), joules)
+def energy_curve(trace: Trace, joules: Floats) -> EnergyCurve:
+    """Of a run in which each instruction, in order, does work of so many joules."""
+    spans = [
+        (segment.begin + event.start, segment.begin + max(event.issued, event.start + 1))
         for segment in trace.segments
         for event in segment.events
-        if (joules := work_joules(event.instruction.activity(machine), machine))
     ]
     if not spans:
         return EnergyCurve(np.zeros(1), np.zeros(1), trace.cycles)
-    begin, end, joules = (np.asarray(column, np.float64) for column in zip(*spans, strict=True))
+    begin, end = np.asarray(spans, np.float64).T
     corners, places = np.unique(np.concatenate([begin, end]), return_inverse=True)
     rate = joules / (end - begin)
     change = np.zeros(len(corners))
@@ -64,8 +59,11 @@ def energy_curve(trace: Trace) -> EnergyCurve:
     return EnergyCurve(corners, done, trace.cycles)
 
 
-def power_facts(trace: Trace) -> PowerFacts | None:
-    """What is known of a run's power; None where the machine has no energy figures."""
+def power_facts(trace: Trace, table: Integers) -> PowerFacts | None:
+    """What is known of a run's power; None where the machine has no energy figures.
+
+    `table`: the activity of the program's instructions.
+    """
     machine = trace.program.machine
     if machine.energy is None:
         return None
@@ -75,7 +73,7 @@ def power_facts(trace: Trace) -> PowerFacts | None:
     peak = idle
     slowdown = 1.0
     if trace.cycles:
-        curve = energy_curve(trace)
+        curve = energy_curve(trace, work_joules(table, machine.energy, machine))
         window_cycles = power.window_seconds * machine.clock_hz
         peak += curve.watts(window_cycles, machine.clock_hz)
         if power.policy == "throttle" and power.limit_watts is not None:

@@ -9,7 +9,6 @@ from math import isfinite
 
 from ridgeline.machine import energy
 from ridgeline.machine.description import Machine
-from ridgeline.machine.energy import Counts
 from ridgeline.machine.instructions import (
     HostRead,
     HostWrite,
@@ -49,17 +48,21 @@ def report(
     `batch`: inferences in one run, the first dimension of the first input unless given. `sqnr_db`:
     by layer name, what is known of its error against the float model.
     """
-    power = power_facts(trace)
+    instructions = program.instructions
+    activity = energy.activity_table(instructions, program.machine)
+    power = power_facts(trace, activity)
+    layers = [one.layer for one in instructions]
+    counts = energy.counts_by_layer(activity, layers, len(program.layers))
     needs = _needs(program)
     account = ledger(trace)
     make = partial(_row, program.machine, sqnr_db=sqnr_db or {}, power=power)
     rows = [
-        make(layer, needs[index], account.layer_cycles(index))
+        make(layer, needs[index], account.layer_cycles(index), counts[index])
         for index, layer in enumerate(program.layers)
     ]
     other = {name: n / account.slots_per_cycle for name, n in account.other.items()}
     if any(other.values()):
-        rows.append(make(NO_LAYER, needs[-1], other))
+        rows.append(make(NO_LAYER, needs[-1], other, counts[-1]))
     return Report(
         model=program.name,
         machine=machine_facts(program.machine),
@@ -94,12 +97,9 @@ def _batch(program: Program) -> int:
 
 
 class _Need:
-    """Sums over one layer's instructions: cycles of each resource, array work and bytes moved, and
-    what costs energy.
-    """
+    """Sums over one layer's instructions: cycles of each resource, array work and bytes moved."""
 
     def __init__(self) -> None:
-        self.counts: Counts = {}
         self.busy: dict[Limit, Fraction] = {}
         self.array_work = 0
         self.bytes = 0
@@ -133,7 +133,6 @@ def _count(need: _Need, instruction: Instruction, machine: Machine) -> None:
         need.add("compute", timing.issue_cycles)
         need.array_work += instruction.macs * planes(instruction.format)
     need.bytes += bytes_moved(instruction)
-    energy.add_counts(need.counts, instruction.activity(machine))
 
 
 def bytes_moved(instruction: Instruction) -> int:
@@ -155,6 +154,7 @@ def _row(
     layer: Layer,
     need: _Need,
     entries: Mapping[str, float],
+    counts: Mapping[str, int],
     *,
     sqnr_db: Mapping[str, float],
     power: PowerFacts | None,
@@ -179,8 +179,8 @@ def _row(
         ideal_memory_cycles=need.bytes / per_cycle,
         busy_cycles={limit: float(cycles) for limit, cycles in need.busy.items()},
         ledger={name: part for name, part in entries.items() if part},
-        counts=need.counts,
-        joules=energy.joules_by_level(need.counts, machine, cycles * slowed),
+        counts=counts,
+        joules=energy.joules_by_level(counts, machine, cycles * slowed),
         sqnr_db=_finite(sqnr_db.get(layer.name)),
         reason=layer.reason,
         origin=layer.origin,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -226,17 +227,33 @@ class MatMul(WindowFields):
 
     def activity(self, machine: Machine) -> Activity:
         """The dataflow says what moves in the array; vectors outside the tensor are not read."""
-        array = machine.array
-        traffic = DATAFLOW_RULES[array.dataflow].traffic(self.tile, array)
-        sum_bytes = array.accumulator_bits // 8
-        vector_bytes = array.cols * sum_bytes
-        read = traffic.vectors_back + (traffic.vectors_added_to if self.accumulate else 0)
-        return Activity(
-            macs=self.macs,
-            mac_format="int16" if self.format == INT16 else "int8",
-            array_register_bytes=traffic.operand_writes + traffic.sum_writes * sum_bytes,
-            accumulator_read_bytes=read * vector_bytes,
-            accumulator_write_bytes=traffic.vectors_out * vector_bytes,
-            buffer_reads=self.count_inside() * planes(self.format),
-            slot_read_bytes=traffic.slot_reads,
-        )
+        array, tile = machine.array, self.tile
+        sizes = (tile.m, tile.n, tile.k, tile.planes, tile.keep_weights, tile.last)
+        shape = (array.dataflow, array.rows, array.cols, array.accumulator_bits)
+        return _activity(shape, sizes, self.macs, bool(self.accumulate), self.count_inside())
+
+
+@lru_cache(maxsize=65536)
+def _activity(
+    shape: tuple[str, int, int, int],
+    sizes: tuple[int, int, int, int, bool, bool],
+    macs: int,
+    accumulate: bool,
+    inside: int,
+) -> Activity:
+    """Of a MatMul; programs repeat few of them, many times."""
+    dataflow, rows, cols, accumulator_bits = shape
+    tile = Tile(*sizes)
+    traffic = DATAFLOW_RULES[dataflow].traffic(tile, rows, cols)
+    sum_bytes = accumulator_bits // 8
+    vector_bytes = cols * sum_bytes
+    read = traffic.vectors_back + (traffic.vectors_added_to if accumulate else 0)
+    return Activity(
+        macs=macs,
+        mac_format=FORMAT_NAMES[INT16] if tile.planes == 2 else FORMAT_NAMES[INT8],
+        array_register_bytes=traffic.operand_writes + traffic.sum_writes * sum_bytes,
+        accumulator_read_bytes=read * vector_bytes,
+        accumulator_write_bytes=traffic.vectors_out * vector_bytes,
+        buffer_reads=inside * tile.planes,
+        slot_read_bytes=traffic.slot_reads,
+    )
