@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -193,3 +194,37 @@ def test_without_scripts_the_figures_are_still_there(chromium: Any, address: str
     assert page.locator("circle").count() > 3
     assert page.locator("#layers tbody tr").count() > 5
     context.close()
+
+
+def test_the_unified_buffer_zooms_and_is_read_out(opened: Any) -> None:
+    level = opened.locator("svg.level")
+    assert "of 64 KiB occupied" in level.get_attribute("aria-label")
+    rect = opened.locator('#lanes rect[tabindex="0"]')
+    rect.focus()
+    assert re.search(r"; unified buffer up to [\d,]+ bytes \(\d+ %\)$", _said(opened))
+    opened.keyboard.press("+")
+    assert level.get_attribute("viewBox").split()[2:] == ["50000", "64"]
+    # Below the last unit there is no other to choose: the area has no spans.
+    for _ in range(10):
+        opened.keyboard.press("ArrowDown")
+    assert opened.evaluate("document.activeElement.tagName") == "rect"
+    level.hover()
+    assert re.fullmatch(r"unified buffer: [\d,]+ bytes \(\d+ %\), cycle [\d,]+", _said(opened))
+    opened.mouse.move(0, 0)
+    assert not _said(opened).startswith("unified buffer")
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_the_unified_buffer_is_seen_against_its_lane(opened: Any, mode: str) -> None:
+    opened.emulate_media(color_scheme=mode)
+    fill = "e => getComputedStyle(e).fill"
+    ground = "e => getComputedStyle(e).backgroundColor"
+    area = opened.locator("svg.level path").evaluate(fill)
+    assert area != opened.locator("svg.level").evaluate(ground)
+    box = opened.locator("svg.level path").bounding_box()
+    assert box["height"] > 10
+    assert box["width"] > 500
+
+
+def _said(page: Any) -> str:
+    return page.locator("#said").inner_text()

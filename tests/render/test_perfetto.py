@@ -10,6 +10,7 @@ import pytest
 
 from ridgeline import api
 from ridgeline.machine.instructions import Unit
+from ridgeline.machine.occupancy import occupancy
 from ridgeline.render import perfetto
 
 
@@ -60,9 +61,18 @@ def test_host_segments_are_slices(trace: Any, events: list[dict[str, Any]]) -> N
 
 
 def test_the_port_serves_one_at_a_time(events: list[dict[str, Any]]) -> None:
-    steps = [e["args"]["busy"] for e in events if e["ph"] == "C"]
+    steps = [e["args"]["busy"] for e in events if e["name"] == "device-memory port"]
     assert set(steps) == {0, 1}
     assert steps[-1] == 0
+
+
+def test_the_unified_buffer_is_a_counter(trace: Any, events: list[dict[str, Any]]) -> None:
+    counted = [e for e in events if e["name"] == "unified buffer"]
+    assert {e["ph"] for e in counted} == {"C"}
+    found = occupancy(trace)
+    assert [e["args"]["bytes"] for e in counted] == found.used_bytes.tolist()
+    assert [e["ts"] for e in counted] == pytest.approx((found.cycles / 100).tolist())
+    assert max(e["args"]["bytes"] for e in counted) > 0
 
 
 def test_two_renderings_are_the_same(trace: Any) -> None:

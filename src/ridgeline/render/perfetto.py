@@ -1,8 +1,9 @@
 """A Trace in Chrome's trace-event format, which ui.perfetto.dev and chrome://tracing open.
 
 One track for each unit, one slice for each instruction from its start until its unit is free again,
-with its operands and what it waited for; a counter shows the device-memory port. Format: "Trace
-Event Format" by the Chromium project; timestamps are microseconds of the machine's clock.
+with its operands and what it waited for; counters show the device-memory port and how much of the
+unified buffer is occupied. Format: "Trace Event Format" by the Chromium project; timestamps are
+microseconds of the machine's clock.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ridgeline.machine.instructions import Instruction, Unit
+from ridgeline.machine.occupancy import occupancy
 from ridgeline.machine.program import Program
 from ridgeline.machine.simulate import Event, SegmentTrace, Trace
 
@@ -32,7 +34,7 @@ def _other(trace: Trace) -> dict[str, Any]:
 
 
 def events(trace: Trace) -> Iterator[dict[str, Any]]:
-    """Names of the tracks, then the slices of every segment in order, then the counter."""
+    """Names of the tracks, then the slices of every segment in order, then the counters."""
     name = f"{trace.program.name} on {trace.program.machine.name}"
     yield _meta("process_name", 0, name)
     tracks = [unit.name.lower() for unit in Unit] + ["host"]
@@ -42,6 +44,7 @@ def events(trace: Trace) -> Iterator[dict[str, Any]]:
     for segment in trace.segments:
         yield from _segment(trace, segment)
     yield from _port(trace)
+    yield from _occupancy(trace)
 
 
 def _meta(kind: str, track: int, name: str) -> dict[str, Any]:
@@ -114,10 +117,16 @@ def _port(trace: Trace) -> Iterator[dict[str, Any]]:
     for cycle in sorted(steps):
         if steps[cycle]:
             busy += steps[cycle]
-            yield {
-                "ph": "C",
-                "pid": PROCESS,
-                "ts": _microseconds(trace, cycle),
-                "name": "device-memory port",
-                "args": {"busy": busy},
-            }
+            yield _counter(trace, cycle, "device-memory port", {"busy": busy})
+
+
+def _occupancy(trace: Trace) -> Iterator[dict[str, Any]]:
+    """Bytes of the unified buffer that hold what something still reads."""
+    found = occupancy(trace)
+    for cycle, used in zip(found.cycles.tolist(), found.used_bytes.tolist(), strict=True):
+        yield _counter(trace, cycle, "unified buffer", {"bytes": used})
+
+
+def _counter(trace: Trace, cycle: int, name: str, values: dict[str, int]) -> dict[str, Any]:
+    at = _microseconds(trace, cycle)
+    return {"ph": "C", "pid": PROCESS, "ts": at, "name": name, "args": values}

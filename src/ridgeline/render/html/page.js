@@ -31,7 +31,8 @@
     const unit = item.parentNode.getAttribute("aria-label").split(",")[0];
     const part = busy < end - begin ? ", busy " + ((100 * busy) / (end - begin)).toFixed(0) + " % of them" : "";
     return `${unit}: ${names[item.dataset.layer] || "no layer"}, cycles ${number(begin)} to ` +
-      `${number(end)}${part}` + (count ? `, ${number(count)} instruction${count === 1 ? "" : "s"}` : "");
+      `${number(end)}${part}` + (count ? `, ${number(count)} instruction${count === 1 ? "" : "s"}` : "") +
+      (steps.length ? `; unified buffer up to ${share(fullest(...edges(item)))}` : "");
   };
   const focus = (chart, item) => {
     for (const other of all('[tabindex="0"]', chart)) if (other !== item) other.setAttribute("tabindex", -1);
@@ -88,6 +89,24 @@
     if (event.key === "Escape") choose(null);
   });
 
+  // The unified buffer: its area is a row of steps, each at its place across and its height.
+  const level = document.querySelector("svg.level");
+  const steps = level
+    ? [...level.firstElementChild.getAttribute("d").matchAll(/H([\d.]+)V([\d.]+)/g)].map((step) => step.slice(1).map(Number))
+    : [];
+  const fullest = (left, right) => {
+    let most = 0;
+    steps.forEach(([at, height], n) => {
+      const until = n + 1 < steps.length ? steps[n + 1][0] : Infinity;
+      if (at <= right && until > left) most = Math.max(most, 1 - height / level.viewBox.baseVal.height);
+    });
+    return most;
+  };
+  const share = (part) => {
+    const bytes = part * Number(level.dataset.peak);
+    return `${number(bytes)} bytes (${((100 * bytes) / Number(level.dataset.bytes)).toFixed(0)} %)`;
+  };
+
   // The timeline: zooming changes what part of the spans' own width is stretched over the page.
   const timeline = document.getElementById("lanes");
   const lanes = timeline ? all("svg.spans", timeline) : [];
@@ -138,7 +157,7 @@
   };
   const otherLane = (rect, step) => {
     const lane = lanes[lanes.indexOf(rect.parentNode) + step];
-    if (!lane) return null;
+    if (!lane || lane === level) return null;
     const [left, right] = edges(rect);
     const far = (one) => Math.abs(edges(one)[0] + edges(one)[1] - left - right);
     return all("rect", lane).reduce((best, one) => (far(one) < far(best) ? one : best));
@@ -160,6 +179,18 @@
       actions[action](rect ? (edges(rect)[0] + edges(rect)[1]) / 2 : undefined);
     });
     let held = null;
+    if (level) {
+      level.addEventListener("pointermove", (event) => {
+        const box = level.getBoundingClientRect();
+        const at = view.x + (view.width * (event.clientX - box.left)) / box.width;
+        const cycle = (at * Number(timeline.dataset.cycles)) / whole;
+        said.textContent = `unified buffer: ${share(fullest(at, at))}, cycle ${number(cycle)}`;
+      });
+      level.addEventListener("pointerleave", () => {
+        const item = document.activeElement.closest("rect[data-layer]");
+        choose(item && timeline.contains(item) ? item : null);
+      });
+    }
     for (const svg of lanes) {
       svg.addEventListener("pointerdown", (event) => {
         held = { at: event.clientX, x: view.x, per: view.width / svg.clientWidth };

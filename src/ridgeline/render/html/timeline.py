@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ridgeline.machine import occupancy
 from ridgeline.machine.instructions import Unit
 from ridgeline.machine.program import HostSegment
 from ridgeline.machine.simulate import Trace
+from ridgeline.render.html import occupancy as level
 from ridgeline.render.html.elements import Markup, element, join
 from ridgeline.render.units import percent, seconds
 
@@ -101,7 +103,9 @@ def chart(trace: Trace) -> Markup:
     found = lanes(trace)
     if not trace.cycles or not found:
         return element("p", {}, "The run takes no time.")
+    buffer = occupancy.occupancy(trace)
     rows = [_lane(trace, name, spans) for name, spans in found.items()]
+    rows.append(level.lane(buffer, WIDTH))
     axis = element("svg", {"class": "ticks", "width": "100%", "height": 18, "id": "time-axis"})
     chart = element(
         "div",
@@ -119,7 +123,7 @@ def chart(trace: Trace) -> Markup:
         element("span", {}),
         axis,
     )
-    return join([_buttons(), chart, _remark(trace, found)])
+    return join([_buttons(), chart, _remark(trace, found, buffer)])
 
 
 def _buttons() -> Markup:
@@ -178,7 +182,9 @@ def _rect(trace: Trace, name: str, span: Span) -> Markup:
     )
 
 
-def _remark(trace: Trace, found: dict[str, tuple[Span, ...]]) -> Markup:
+def _remark(
+    trace: Trace, found: dict[str, tuple[Span, ...]], buffer: occupancy.Occupancy
+) -> Markup:
     count = sum(len(segment.events) for segment in trace.segments)
     spans = sum(len(one) for one in found.values())
     whole = seconds(trace.seconds)
@@ -187,6 +193,7 @@ def _remark(trace: Trace, found: dict[str, tuple[Span, ...]]) -> Markup:
         {"class": "remark"},
         f"{count:,} instructions in {spans:,} spans of {trace.cycles:,} cycles ({whole}); a colour"
         " is a layer, the same in every lane, and a paler span was busy for a part of its time."
-        " Keys: + \u2212 0 zoom, \u2190 \u2192 choose a span, \u2191 \u2193 a unit; drag to move."
+        + level.remark(buffer)
+        + " Keys: + \u2212 0 zoom, \u2190 \u2192 choose a span, \u2191 \u2193 a unit; drag to move."
         " Every single instruction: --trace FILE.",
     )
