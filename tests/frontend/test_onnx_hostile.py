@@ -208,6 +208,19 @@ FORMS: list[tuple[Any, str]] = [
         helper.make_node("Concat", ["x", "x"], ["y"], "n", axis=1.5),
         f"node 'n' (Concat): attribute 'axis' is of type FLOAT, not INT. {AGAIN}",
     ),
+    (
+        helper.make_node("Relu", ["x"], ["y"], "n", slope=1.5),
+        f"node 'n' (Relu): 'slope' is no attribute of it. {AGAIN}",
+    ),
+    (
+        helper.make_node("LeakyRelu", ["x"], ["y"], "n", alhpa=1.5),
+        "node 'n' (LeakyRelu): 'alhpa' is no attribute of it. Did you mean 'alpha'?",
+    ),
+    (
+        helper.make_node("Constant", [], ["y"], "n", secret="text"),
+        "node 'n' (Constant): 'secret' is no attribute of it. Known: sparse_value, value,"
+        " value_float, value_floats, value_int, value_ints, value_string, value_strings",
+    ),
 ]
 
 

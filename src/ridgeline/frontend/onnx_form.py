@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 from onnx import defs
 
-from ridgeline.errors import RidgelineError
+from ridgeline.errors import RidgelineError, did_you_mean
 from ridgeline.frontend.onnx_order import name_of
 
 _AGAIN = "The file is damaged: export the model again."
@@ -34,6 +34,12 @@ def check_form(node: Any, opsets: Mapping[str, int], where: str) -> None:
                 f"attribute '{attribute.name}' is given twice", where=place, fix=_AGAIN
             )
         given[attribute.name] = attribute
+        if attribute.name not in schema.attributes:
+            raise RidgelineError(
+                f"'{attribute.name}' is no attribute of it",
+                where=place,
+                fix=did_you_mean(attribute.name, schema.attributes) if schema.attributes else _AGAIN,
+            )
     for name, formal in schema.attributes.items():
         if name in given:
             _check_attribute(given[name], formal, place)
