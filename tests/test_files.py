@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -58,3 +59,13 @@ def test_a_place_that_cannot_be(name: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(RidgelineError, match=rf"cannot be written \({reason}\)\. Choose another"):
         write_whole(tmp_path / name, b"x")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_that_names_itself(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    reason = os.strerror(errno.ELOOP)
+    with pytest.raises(RidgelineError) as found:
+        write_whole(loop, b"x")
+    assert str(found.value) == f"{loop}: cannot be written ({reason}). Choose another path"
+    assert loop.is_symlink()

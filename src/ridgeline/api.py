@@ -54,12 +54,18 @@ def load_machine(name: str | Path, settings: Sequence[str] = ()) -> Machine:
     return loader.load_machine(name, settings)
 
 
-def quantize(graph: Graph, samples: Arrays, recipe: Recipe | None = None) -> Graph:
+def quantize(
+    graph: Graph,
+    samples: Arrays,
+    recipe: Recipe | None = None,
+    done: Callable[[int], None] | None = None,
+) -> Graph:
     """The graph with int8 weights and calibrated integer activations.
 
     `samples` holds, by input name, arrays of [samples, ...], preprocessed as the model expects.
+    `done` is called with how many more of them have been run.
     """
-    return quantizer.quantize(graph, samples, recipe)
+    return quantizer.quantize(graph, samples, recipe, done)
 
 
 def compile(

@@ -223,10 +223,49 @@ BAD_LABELS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("kind", sorted(BAD_LABELS))
-def test_bad_labels(kind: str, ridgeline: Run, shipped: Any, tmp_path: Path) -> None:
+def test_bad_labels(
+    kind: str, ridgeline: Run, shipped: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told before the long work begins."""
+
+    def compiled(*_: Any, **__: Any) -> Any:
+        raise AssertionError("compiled before the labels were looked at")
+
+    monkeypatch.setattr(api, "compile", compiled)
     arrays, text = BAD_LABELS[kind]
     path = _saved(tmp_path / "data.npz", image=IMAGES, **arrays)
     _refused(ridgeline("run", shipped.model, "-i", path, "--labels"), text.format(path=path))
+
+
+def test_bad_labels_of_a_program(ridgeline: Run, program: Path, tmp_path: Path) -> None:
+    path = _saved(tmp_path / "data.npz", image=IMAGES, labels=np.full(4, 10))
+    _refused(
+        ridgeline("execute", program, "-i", path, "--labels"),
+        "--labels: label 10 is outside the 10 classes of output 'probabilities'. Count classes"
+        " from 0",
+    )
+
+
+def test_a_single_number_as_input_needs_no_samples(ridgeline: Run, tmp_path: Path) -> None:
+    """Random samples of it are one number, not one for each sample."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 4])
+    scale = helper.make_tensor_value_info("scale", TensorProto.FLOAT, [])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 3])
+    weights = numpy_helper.from_array(np.ones((4, 3), np.float32), "w")
+    nodes = [
+        helper.make_node("Mul", ["x", "scale"], ["s"], "mul"),
+        helper.make_node("MatMul", ["s", "w"], ["y"], "product"),
+    ]
+    graph = helper.make_graph(nodes, "scaled", [x, scale], [y], [weights])
+    opsets = [helper.make_opsetid("", 18)]
+    path = tmp_path / "m.onnx"
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+    )
+    made = ridgeline("run", path)
+    assert made.err == ""
+    assert made.code == 0
+    assert "product" in made.out
 
 
 BAD_MODELS: dict[str, tuple[bytes | None, str]] = {

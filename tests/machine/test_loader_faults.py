@@ -46,3 +46,10 @@ def test_file(name: str, tmp_path: Path) -> None:
     with pytest.raises(RidgelineError) as caught:
         load_machine(path, ["array.rows=8"] if "line_bytes" not in before else [])
     assert text in str(caught.value)
+
+
+def test_a_name_that_no_file_can_have() -> None:
+    name = "n" * 300
+    with pytest.raises(RidgelineError) as caught:
+        load_machine(name)
+    assert str(caught.value) == f"{name}: cannot be read (File name too long)"

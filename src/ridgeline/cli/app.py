@@ -18,17 +18,30 @@ app = typer.Typer(
     help="Quantise an ONNX model to INT8, compile it onto an accelerator, run it there bit for bit"
     " and cycle for cycle, and say layer by layer what limits it.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
+def _machines(begun: str) -> list[str]:
+    """Names of shipped machines, for the shell's completion."""
+    from ridgeline.machine.loader import machine_names
+
+    return [name for name in machine_names() if name.startswith(begun)]
+
+
 Model = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="ONNX model, float or QDQ.")]
 ProgramFile = Annotated[Path, typer.Argument(metavar="P.rlp", help="Program made by `compile`.")]
 MachineName = Annotated[
     str,
-    typer.Option("--machine", "-m", metavar="NAME|FILE", help="Shipped machine, or a TOML file."),
+    typer.Option(
+        "--machine",
+        "-m",
+        metavar="NAME|FILE",
+        help="Shipped machine, or a TOML file.",
+        autocompletion=_machines,
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -77,6 +90,40 @@ Pipelined = Annotated[
     bool,
     typer.Option("--pipelined", help="Also time runs that follow each other without a pause."),
 ]
+Input = Annotated[
+    Path,
+    typer.Option("--input", "-i", metavar="DATA.npz", help="Samples to execute, by input name."),
+]
+MaybeInput = Annotated[
+    Path | None,
+    typer.Option("--input", "-i", metavar="DATA.npz", help="Samples to execute, by input name."),
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="OUT.npz", help="Write the outputs.")
+]
+Float = Annotated[
+    str | None,
+    typer.Option("--float", metavar="FORMAT", help="Compute in this format, not in INT8."),
+]
+DebuggedProgram = Annotated[
+    Path | None,
+    typer.Option("--program", metavar="P.rlp", help="Look into this program, on its machine."),
+]
+Against = Annotated[
+    str,
+    typer.Option(
+        "--against",
+        metavar="integers|onnxruntime|FILE.npz",
+        help="What each value should be; a file as --dump writes it.",
+    ),
+]
+Dump = Annotated[
+    Path | None,
+    typer.Option("--dump", metavar="OUT.npz", help="Write each layer's stored output."),
+]
+FoundFile = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write what was found as JSON.")
+]
 Columns = Annotated[
     list[str] | None,
     typer.Option("--columns", metavar="KEY,...", help="Columns of the table, or all."),
@@ -106,23 +153,13 @@ def run(
     settings: Settings = None,
     batch: Batch = None,
     shape: Shapes = None,
-    input: Annotated[
-        Path | None,
-        typer.Option(
-            "--input", "-i", metavar="DATA.npz", help="Samples to execute, by input name."
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="OUT.npz", help="Write the outputs.")
-    ] = None,
+    input: MaybeInput = None,
+    output: Output = None,
     calibrate: Calibrate = None,
     labels: Labels = False,
     activations: Activations = "uint8",
     observer: Observer = "minmax",
-    floating: Annotated[
-        str | None,
-        typer.Option("--float", metavar="FORMAT", help="Compute in this format, not in INT8."),
-    ] = None,
+    floating: Float = None,
     dump_stages: DumpStages = None,
     trace: TraceFile = None,
     json: JsonFile = None,
@@ -138,24 +175,14 @@ def run(
     from ridgeline.cli.show import Format, split_columns
     from ridgeline.quant.recipe import Recipe
 
+    recipe = Recipe(activations=activations, observer=observer)
+    files = ReportFiles(trace=trace, json=json, html=html)
+    keys = tuple(split_columns(columns or ()))
     run_all(
         RunOptions(
-            model=model,
-            machine=machine,
-            settings=tuple(settings or ()),
-            batch=batch,
-            shapes=tuple(shape or ()),
-            input=input,
-            output=output,
-            calibrate=calibrate,
-            labels=labels,
-            recipe=Recipe(activations=activations, observer=observer),
-            floating=floating,
-            dump_stages=dump_stages,
-            files=ReportFiles(trace=trace, json=json, html=html),
-            format=Format(format),
-            columns=tuple(split_columns(columns or ())),
-            pipelined=pipelined,
+            *(model, machine, tuple(settings or ()), batch, tuple(shape or ())),
+            *(input, output, calibrate, labels, recipe, floating),
+            *(dump_stages, files, Format(format), keys, pipelined),
         )
     )
 
@@ -225,15 +252,8 @@ def check(program: ProgramFile) -> None:
 @app.command()
 def execute(
     program: ProgramFile,
-    input: Annotated[
-        Path,
-        typer.Option(
-            "--input", "-i", metavar="DATA.npz", help="Samples to execute, by input name."
-        ),
-    ],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="OUT.npz", help="Write the outputs.")
-    ] = None,
+    input: Input,
+    output: Output = None,
     labels: Labels = False,
 ) -> None:
     """Compute a program's outputs, bit for bit."""
@@ -298,54 +318,27 @@ def diff(
 @app.command()
 def debug(
     model: Model,
-    input: Annotated[
-        Path,
-        typer.Option("--input", "-i", metavar="DATA.npz", help="Samples to execute."),
-    ],
+    input: Input,
     machine: MachineName = "tiny-16",
     settings: Settings = None,
-    program: Annotated[
-        Path | None,
-        typer.Option("--program", metavar="P.rlp", help="Look into this program, on its machine."),
-    ] = None,
-    against: Annotated[
-        str,
-        typer.Option(
-            "--against",
-            metavar="integers|onnxruntime|FILE.npz",
-            help="What each value should be; a file as --dump writes it.",
-        ),
-    ] = "integers",
+    program: DebuggedProgram = None,
+    against: Against = "integers",
     calibrate: Calibrate = None,
     activations: Activations = "uint8",
     observer: Observer = "minmax",
     batch: Batch = None,
     shape: Shapes = None,
-    dump: Annotated[
-        Path | None,
-        typer.Option("--dump", metavar="OUT.npz", help="Write each layer's stored output."),
-    ] = None,
-    json: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write what was found as JSON.")
-    ] = None,
+    dump: Dump = None,
+    json: FoundFile = None,
 ) -> None:
     """Find the first layer, instruction and value that differ; exit with 1 if any does."""
     from ridgeline.cli import debug as command
     from ridgeline.quant.recipe import Recipe
 
+    recipe = Recipe(activations=activations, observer=observer)
     options = command.DebugOptions(
-        model=model,
-        input=input,
-        machine=machine,
-        settings=tuple(settings or ()),
-        program=program,
-        against=against,
-        calibrate=calibrate,
-        recipe=Recipe(activations=activations, observer=observer),
-        batch=batch,
-        shapes=tuple(shape or ()),
-        dump=dump,
-        json=json,
+        *(model, input, machine, tuple(settings or ()), program, against),
+        *(calibrate, recipe, batch, tuple(shape or ()), dump, json),
     )
     raise typer.Exit(command.debug(options))
 

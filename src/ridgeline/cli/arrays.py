@@ -213,12 +213,17 @@ def read_labels(arrays: Mapping[str, Array], count: int, path: Path) -> npt.NDAr
     return labels.astype(np.int64)
 
 
+def sample_count(arrays: Mapping[str, Array]) -> int:
+    """How many samples arrays hold, by input name; 1 where no input has a dimension for them."""
+    return max((len(a) for a in arrays.values() if a.ndim), default=1)
+
+
 def batches(arrays: Mapping[str, Array], size: int) -> Iterator[tuple[Arrays, int]]:
     """The samples in batches of `size`, each with how many of it count.
 
     The last one is filled up with samples from the beginning.
     """
-    count = max((len(a) for a in arrays.values() if a.ndim), default=1)
+    count = sample_count(arrays)
     for start in range(0, count, size):
         indices = np.arange(start, start + size) % count
         part = {n: a[indices] if a.ndim else a for n, a in arrays.items()}

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline import api
-from ridgeline.cli.arrays import Arrays, batches, fit_arrays, read_arrays
+from ridgeline.cli.arrays import Arrays, batches, fit_arrays, read_arrays, sample_count
 from ridgeline.cli.model import check_formats, input_types, parse_shapes, prepare, read_graph
 from ridgeline.cli.outputs import check_writable, note, say, write_arrays, write_file
-from ridgeline.cli.show import progress, stage
+from ridgeline.cli.show import stage
 from ridgeline.compiler.pipeline import Compiled, compile_located
 from ridgeline.divergence.explain import first_divergence
 from ridgeline.divergence.find import Divergence, executed_values
@@ -65,10 +65,11 @@ def debug(options: DebugOptions) -> int:
     check_formats(machine, options.recipe.activations, None)
     raw = read_arrays(options.input)
     batch = options.batch or _batch_of(program)
-    with stage("compiling"):
+    with stage("reading"):
         graph = read_graph(options.model, parse_shapes(options.shapes), batch)
-        data = fit_arrays(raw, input_types(graph), options.input)
-        prepared = prepare(graph, options.recipe, options.calibrate, data)
+    data = fit_arrays(raw, input_types(graph), options.input)
+    prepared = prepare(graph, options.recipe, options.calibrate, data)
+    with stage("compiling"):
         compiled = compile_located(prepared.graph, machine)
     for remark in prepared.notes:
         note(f"note: {remark}")
@@ -107,8 +108,7 @@ def _search(
 ) -> tuple[int, Divergence | None]:
     """(samples looked at, the first divergence). A file holds the values of the first batch."""
     host, size, looked = OnnxRuntimeExecutor(), _size(compiled), 0
-    count = max((len(a) for a in data.values() if a.ndim), default=1)
-    with progress("comparing", count) as done:
+    with stage("comparing", sample_count(data)) as done:
         for part, samples in batches(data, size):
             looked += samples
             reference = _reference(compiled, part, against)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ridgeline.cli.arrays import Arrays, batches
+from ridgeline.cli.show import Done
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend.graph_runner import GraphRunner
 from ridgeline.frontend.runtime import OnnxRuntimeExecutor
@@ -20,11 +22,11 @@ from ridgeline.results.rows import Accuracy
 Run = Callable[[Arrays], Mapping[str, npt.NDArray[Any]]]
 
 
-def execute_all(program: Program, data: Arrays) -> Arrays:
+def execute_all(program: Program, data: Arrays, done: Done | None = None) -> Arrays:
     """Outputs of every sample, bit for bit, in batches of the program's size."""
     inputs = program.inputs + program.device_inputs
     size = next((t.shape[0] for t in inputs if t.shape), 1)
-    return _run_all(Execution(program, OnnxRuntimeExecutor()).run, data, size)
+    return _run_all(Execution(program, OnnxRuntimeExecutor()).run, data, size, done)
 
 
 def run_float(graph: Graph, data: Arrays) -> Arrays:
@@ -35,12 +37,14 @@ def run_float(graph: Graph, data: Arrays) -> Arrays:
     return _run_all(lambda part: dict(zip(names, runner.run(part), strict=True)), data, size)
 
 
-def _run_all(run: Run, data: Arrays, size: int) -> Arrays:
+def _run_all(run: Run, data: Arrays, size: int, done: Done | None = None) -> Arrays:
     parts: dict[str, list[npt.NDArray[Any]]] = {}
     for part, count in batches(data, size):
         for name, array in run(part).items():
             whole = array.ndim == 0 or len(array) != size
             parts.setdefault(name, []).append(array if whole else array[:count])
+        if done is not None:
+            done(count)
     return {name: _joined(arrays) for name, arrays in parts.items()}
 
 
@@ -69,20 +73,31 @@ def number_format(graph: Graph) -> str:
     return "int16" if "int16" in formats else "int8"
 
 
-def _right(labels: npt.NDArray[np.int64], outputs: Arrays) -> int:
-    name, scores = next(iter(outputs.items()))
-    if scores.ndim < 2 or len(scores) != len(labels):
-        raise RidgelineError(
-            f"output '{name}' of shape {list(scores.shape)} holds no score for each class",
-            where="--labels",
-            fix="Leave --labels out for this model",
-        )
-    flat = scores.reshape(len(scores), -1)
-    outside = labels[(labels < 0) | (labels >= flat.shape[1])]
+def check_labels(labels: npt.NDArray[np.int64], name: str, shape: tuple[int, ...]) -> None:
+    """Refuse labels that are no classes of an output of this shape, [samples or 1, ...]."""
+    if len(shape) < 2:
+        raise _no_scores(name, shape)
+    classes = prod(shape[1:])
+    outside = labels[(labels < 0) | (labels >= classes)]
     if len(outside):
         raise RidgelineError(
-            f"label {outside[0]} is outside the {flat.shape[1]} classes of output '{name}'",
+            f"label {outside[0]} is outside the {classes} classes of output '{name}'",
             where="--labels",
             fix="Count classes from 0",
         )
+
+
+def _no_scores(name: str, shape: tuple[int, ...]) -> RidgelineError:
+    return RidgelineError(
+        f"output '{name}' of shape {list(shape)} holds no score for each class",
+        where="--labels",
+        fix="Leave --labels out for this model",
+    )
+
+
+def _right(labels: npt.NDArray[np.int64], outputs: Arrays) -> int:
+    name, scores = next(iter(outputs.items()))
+    if scores.ndim < 2 or len(scores) != len(labels):
+        raise _no_scores(name, scores.shape)
+    flat = scores.reshape(len(scores), -1)
     return int((flat.argmax(axis=1) == labels).sum())

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ridgeline import api
-from ridgeline.cli.arrays import Arrays, fit_arrays, read_arrays
+from ridgeline.cli.arrays import Arrays, fit_arrays, read_arrays, sample_count
 from ridgeline.cli.outputs import make_folder, write_file
+from ridgeline.cli.show import stage
 from ridgeline.errors import RidgelineError, did_you_mean
 from ridgeline.frontend.onnx_writer import onnx_bytes
 from ridgeline.ir import Graph
@@ -199,7 +200,8 @@ def prepare(
     if is_quantised(graph):
         return Prepared(graph, None, tuple(_unused(recipe, calibrate)))
     samples, notes = _samples(graph, calibrate, data)
-    quantised = api.quantize(graph, samples, recipe)
+    with stage("quantising", sample_count(samples)) as done:
+        quantised = api.quantize(graph, samples, recipe, done)
     if dump is not None:
         dump("quantize", quantised)
     return Prepared(quantised, graph, notes, samples)
@@ -234,8 +236,9 @@ def _random_samples(graph: Graph) -> Arrays:
     random = np.random.default_rng(RANDOM_SEED)
     arrays: Arrays = {}
     for value in graph.inputs:
-        shape = (RANDOM_SAMPLES, *value.type.shape[1:])
-        numbers: npt.NDArray[Any] = random.standard_normal(shape)
+        # A single number is the same for all samples.
+        shape = (RANDOM_SAMPLES, *value.type.shape[1:]) if value.type.shape else ()
+        numbers: npt.NDArray[Any] = np.asarray(random.standard_normal(shape))
         if not value.type.dtype.is_float:
             numbers = np.abs(numbers)
         arrays[value.name] = numbers.astype(value.type.dtype.numpy)

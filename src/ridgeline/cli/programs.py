@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ridgeline import api
-from ridgeline.cli.arrays import fit_arrays, read_arrays, read_labels
-from ridgeline.cli.evaluate import accuracy, execute_all
+from ridgeline.cli.arrays import fit_arrays, read_arrays, read_labels, sample_count
+from ridgeline.cli.evaluate import accuracy, check_labels, execute_all
 from ridgeline.cli.model import (
     check_formats,
     input_types,
@@ -51,10 +51,11 @@ def quantize(
     """Write the quantised model as a QDQ file."""
     check_writable(output, "--output")
     samples = read_arrays(calibrate)
-    with stage("quantising"):
+    with stage("reading"):
         graph = read_graph(model, parse_shapes(shapes), batch)
         fitting = fit_arrays(samples, input_types(graph), calibrate)
-        quantised = api.quantize(graph, fitting, recipe)
+    with stage("quantising", sample_count(fitting)) as done:
+        quantised = api.quantize(graph, fitting, recipe, done)
         if not is_quantised(quantised):
             raise RidgelineError(
                 "nothing in this model can be quantised: no layer has a number format and an"
@@ -83,9 +84,10 @@ def compile(
     machine = api.load_machine(machine_name, settings)
     check_formats(machine, recipe.activations, None)
     dump = stage_dump(dump_stages)
-    with stage("compiling"):
+    with stage("reading"):
         graph = read_graph(model, parse_shapes(shapes), batch, dump)
-        prepared = prepare(graph, recipe, calibrate, None, dump)
+    prepared = prepare(graph, recipe, calibrate, None, dump)
+    with stage("compiling"):
         program = api.compile(prepared.graph, machine, dump=dump)
         program.save(output)
     for remark in prepared.notes:
@@ -154,10 +156,13 @@ def execute(path: Path, input: Path, output: Path | None, labels: bool) -> None:
     raw = read_arrays(input)
     tensors = program.inputs + program.device_inputs
     data = fit_arrays(raw, {t.name: (t.shape, t.dtype.numpy) for t in tensors}, input)
-    count = max((len(a) for a in data.values() if a.ndim), default=1)
+    count = sample_count(data)
     wanted = read_labels(raw, count, input) if labels else None
-    with stage("executing"):
-        outputs = execute_all(program, data)
+    if wanted is not None:
+        scores = (program.outputs + program.device_outputs)[0]
+        check_labels(wanted, scores.name, scores.shape)
+    with stage("executing", count) as done:
+        outputs = execute_all(program, data, done)
     if output is not None:
         write_arrays(output, outputs)
     for name, array in outputs.items():

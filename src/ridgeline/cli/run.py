@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from ridgeline import api
-from ridgeline.cli.arrays import Arrays, fit_arrays, read_arrays, read_labels
-from ridgeline.cli.evaluate import accuracy, execute_all, number_format, run_float
+from ridgeline.cli.arrays import Arrays, fit_arrays, read_arrays, read_labels, sample_count
+from ridgeline.cli.evaluate import accuracy, check_labels, execute_all, number_format, run_float
 from ridgeline.cli.model import (
     Prepared,
     batched_graph,
@@ -20,8 +23,9 @@ from ridgeline.cli.model import (
 )
 from ridgeline.cli.outputs import check_distinct, check_writable, write_arrays
 from ridgeline.cli.report_files import ReportFiles
-from ridgeline.cli.show import Format, show_report, stage
+from ridgeline.cli.show import Done, Format, show_report, stage
 from ridgeline.errors import RidgelineError
+from ridgeline.ir import Graph
 from ridgeline.machine import tabulate
 from ridgeline.machine.description import Machine
 from ridgeline.machine.program import Program
@@ -31,6 +35,8 @@ from ridgeline.quant.recipe import Recipe
 from ridgeline.quant.report import layer_sqnr_db
 from ridgeline.results.columns import choose_columns
 from ridgeline.results.rows import Accuracy, Report
+
+Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +78,18 @@ def run(options: RunOptions) -> None:
     dump = stage_dump(options.dump_stages)
     with stage("reading"):
         graph = read_graph(options.model, parse_shapes(options.shapes), options.batch, dump)
-        data = None
-        if raw is not None and options.input is not None:
-            data = fit_arrays(raw, input_types(graph), options.input)
-    with stage("quantising"):
-        prepared = prepare(graph, options.recipe, options.calibrate, data, dump)
+    data = labels = None
+    if raw is not None and options.input is not None:
+        data = fit_arrays(raw, input_types(graph), options.input)
+        labels = _labels(options, raw, sample_count(data), graph)
+    prepared = prepare(graph, options.recipe, options.calibrate, data, dump)
     with stage("compiling"):
         program = api.compile(prepared.graph, machine, dump=dump)
-    with stage("executing"):
+    outcome = Outcome({})
+    if data is not None:
         executed = _batched_program(options, machine, prepared, data) or program
-        outcome = _execute(options, executed, prepared, raw, data)
+        with stage("executing", sample_count(data)) as done:
+            outcome = _execute(executed, prepared, data, labels, done)
     with stage("simulating"):
         trace = api.simulate(program)
         report = _report(options, program, trace, prepared, data)
@@ -105,30 +113,30 @@ def _check_options(options: RunOptions) -> None:
             )
 
 
+def _labels(options: RunOptions, raw: Arrays, count: int, graph: Graph) -> Labels | None:
+    """The labels, if they are asked for; checked before the long work."""
+    if not options.labels or options.input is None:
+        return None
+    labels = read_labels(raw, count, options.input)
+    scores = graph.outputs[0]
+    check_labels(labels, scores.name, scores.type.shape)
+    return labels
+
+
 def _batched_program(
-    options: RunOptions, machine: Machine, prepared: Prepared, data: Arrays | None
+    options: RunOptions, machine: Machine, prepared: Prepared, data: Arrays
 ) -> Program | None:
     """A program for many samples at a time, when --batch and --shape leave their number open."""
-    if data is None or options.batch is not None or options.shapes:
+    if options.batch is not None or options.shapes:
         return None
     graph = batched_graph(options.model, prepared, data, options.recipe)
     return None if graph is None else api.compile(graph, machine)
 
 
 def _execute(
-    options: RunOptions,
-    program: Program,
-    prepared: Prepared,
-    raw: Arrays | None,
-    data: Arrays | None,
+    program: Program, prepared: Prepared, data: Arrays, labels: Labels | None, done: Done
 ) -> Outcome:
-    if raw is None or data is None or options.input is None:
-        return Outcome({})
-    labels = None
-    if options.labels:
-        count = max((len(a) for a in data.values() if a.ndim), default=1)
-        labels = read_labels(raw, count, options.input)
-    outputs = execute_all(program, data)
+    outputs = execute_all(program, data, done)
     if labels is None:
         return Outcome(outputs)
     floating = run_float(prepared.floating, data) if prepared.floating else None

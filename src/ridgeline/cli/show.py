@@ -17,6 +17,10 @@ from ridgeline.results.rows import Report
 PIPED_WIDTH = 80
 
 
+Done = Callable[[int], None]
+"""Called with how many more steps of some work are done."""
+
+
 class Format(StrEnum):
     """How a report is printed."""
 
@@ -64,39 +68,41 @@ def _bold_title(shown: str) -> str:
 
 
 @contextmanager
-def progress(what: str, total: int) -> Generator[Callable[[int], None]]:
-    """A bar on stderr while a person is watching; call what it gives with how many more are done.
+def stage(what: str, total: int = 1) -> Generator[Done]:
+    """Say what is being done while it is done, where a person watches stderr.
 
-    Nothing is drawn for work of one step, which `stage` tells.
+    Work of more than one step, `total`, has a bar; call what this gives with how many more are
+    done.
     """
-    if total < 2 or not _watched():
-        yield lambda count: None
+    if not _watched():
+        yield _nothing
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        SpinnerColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), Remaining())
+    columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}")]
+    if total > 1:
+        columns += [BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(what, total=total if total > 1 else None)
         yield lambda count: bar.advance(task, count)
+
+
+def _nothing(count: int) -> None:
+    return None
 
 
 def _watched() -> bool:
     """Whether a person watches stderr, which may be closed."""
     return sys.stderr is not None and sys.stderr.isatty()  # pyright: ignore[reportUnnecessaryComparison]
-
-
-@contextmanager
-def stage(what: str) -> Generator[None]:
-    """Say what is being done while it is done, where a person is watching."""
-    if not _watched():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(what):
-        yield
 
 
 def split_columns(texts: Sequence[str]) -> list[str]:

@@ -35,11 +35,9 @@ def check_form(node: Any, opsets: Mapping[str, int], where: str) -> None:
             )
         given[attribute.name] = attribute
         if attribute.name not in schema.attributes:
-            raise RidgelineError(
-                f"'{attribute.name}' is no attribute of it",
-                where=place,
-                fix=did_you_mean(attribute.name, schema.attributes) if schema.attributes else _AGAIN,
-            )
+            known = schema.attributes
+            fix = did_you_mean(attribute.name, known) if known else _AGAIN
+            raise RidgelineError(f"'{attribute.name}' is no attribute of it", where=place, fix=fix)
     for name, formal in schema.attributes.items():
         if name in given:
             _check_attribute(given[name], formal, place)

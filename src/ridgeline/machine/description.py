@@ -118,6 +118,9 @@ class Array:
             f"{self.accumulator_bits} bits are not built",
             "Use 32, or 48 for int16 activations",
         )
+        self._check_formats()
+
+    def _check_formats(self) -> None:
         for name, rate in self.macs_per_pe_per_cycle.items():
             key = f"array.macs_per_pe_per_cycle.{name}"
             _require(

@@ -8,6 +8,7 @@ t + LATENCIES.array: that constant is the stages of `STAGES_AROUND_THE_ARRAY`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -122,7 +123,7 @@ class _Loader:
         return self.words.pop(0) if self.words else None
 
 
-class ElementArray:
+class ElementArray(ABC):
     """What the dataflows share: the control's two registers, the queue of passes, the clock.
 
     `waiting` holds the pass that has begun to shift and not to stream, so its shadow plane is
@@ -143,23 +144,25 @@ class ElementArray:
         self.sums: list[Integers | None] = [None] * len(tiles)
         self.owed = sum(len(one.tags) for one in self.passes)
 
+    @abstractmethod
     def passes_of(self, index: int) -> list[_Pass]:
-        raise NotImplementedError
+        """The passes of one tile."""
 
     def may_shift(self, one: _Pass) -> bool:
         """Whether the next pass may enter, as the registers stand."""
         return self.waiting is None
 
+    @abstractmethod
     def may_stream(self) -> bool:
         """Whether the waiting pass may stream, as the registers stand."""
-        raise NotImplementedError
 
+    @abstractmethod
     def shift(self, one: _Pass) -> None:
-        """Take a pass in: start its loader."""
+        """Take a pass in: start its loader, if it has one."""
 
+    @abstractmethod
     def clock(self, swap: bool) -> None:
         """One cycle of the datapath."""
-        raise NotImplementedError
 
     def run(self) -> ElementRun:
         work = sum(sum(t.activations.shape) + t.weights.shape[1] for t in self.tiles)
@@ -193,9 +196,9 @@ class ElementArray:
         self.streaming.stream_end = self.cycle
         self.streaming = None
 
+    @abstractmethod
     def collect(self, one: _Pass, position: int, values: Integers) -> None:
         """A vector of sums has left the array: into the accumulators."""
-        raise NotImplementedError
 
 
 def _padded(values: Integers, width: int) -> Integers:
@@ -298,6 +301,9 @@ class OutputArray(ElementArray):
         rows = range(tile.activations.shape[0])
         tags = [(row, 0) for row in rows] if tile.last else []
         return [_Pass(index, [], np.zeros((0, 0), np.int64), tags)]
+
+    def shift(self, one: _Pass) -> None:
+        """Both operands stream: there is nothing to load."""
 
     def may_stream(self) -> bool:
         """The port has passed the last line and weights, and, where the column drains after them,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,17 @@ Range = tuple[float, float]
 
 
 def calibrate(
-    graph: Graph, samples: Mapping[str, Array], values: Sequence[Value], recipe: Recipe
+    graph: Graph,
+    samples: Mapping[str, Array],
+    values: Sequence[Value],
+    recipe: Recipe,
+    done: Callable[[int], None] | None = None,
 ) -> dict[int, Range]:
     """The observed range of each of `values`, by id(value).
 
     `samples` holds, by input name, arrays of [samples, ...]: the graph's shape with any first
-    dimension. One batch of activations is in memory at a time. Without values nothing is run.
+    dimension. One batch of activations is in memory at a time; after it `done` is told how many
+    samples it had. Without values nothing is run.
     Raises RidgelineError for samples that do not fit.
     """
     if not values:
@@ -34,6 +39,8 @@ def calibrate(
     for batch in sample_batches(graph, samples):
         for observer, array in zip(observers, runner.run(batch), strict=True):
             observer.observe(array)
+        if done is not None:
+            done(next((len(a) for a in batch.values() if a.ndim), 1))
     ranges = {id(v): o.range() for v, o in zip(values, observers, strict=True)}
     for value in values:
         if not np.all(np.isfinite(ranges[id(value)])):

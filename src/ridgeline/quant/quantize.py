@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -24,10 +24,16 @@ Array = npt.NDArray[Any]
 QUANTIZED_SUFFIX = "_quantized"
 
 
-def quantize(graph: Graph, samples: Mapping[str, Array], recipe: Recipe | None = None) -> Graph:
+def quantize(
+    graph: Graph,
+    samples: Mapping[str, Array],
+    recipe: Recipe | None = None,
+    done: Callable[[int], None] | None = None,
+) -> Graph:
     """Quantise a float graph as `recipe` (by default `Recipe()`) says.
 
-    `samples` holds, by input name, arrays of [samples, ...]. The graph is folded and fused first,
+    `samples` holds, by input name, arrays of [samples, ...]; `done` is called with how many more of
+    them have been run. The graph is folded and fused first,
     and brought to float32 inside if it is float16, bfloat16 or float64.
     Inputs and outputs stay float: QuantizeLinear and DequantizeLinear stand at the borders, and
     around operators that stay float. Raises RidgelineError for samples that do not fit, and for a
@@ -45,7 +51,7 @@ def quantize(graph: Graph, samples: Mapping[str, Array], recipe: Recipe | None =
         fused = fuse_functions(fused)
     fused = fuse_moves(fused, evaluate_constant)
     nodes = select_nodes(fused, chosen_recipe.keep_float)
-    ranges = calibrate(fused, samples, _observed(nodes), chosen_recipe)
+    ranges = calibrate(fused, samples, _observed(nodes), chosen_recipe, done)
     quantizer = _Quantizer(fused, nodes, Sharing(nodes, ranges), chosen_recipe)
     return inline_functions(quantizer.graph())
 

@@ -21,11 +21,17 @@ MOST_LATENCY_CYCLES = 1024
 
 def unsupported(machine: Machine) -> list[str]:
     """Why no hardware is generated for this machine, each with the nearest that can be built."""
+    rules = _array_rules(machine) + _memory_rules(machine)
+    return [text for broken, text in rules if broken]
+
+
+_Rules = tuple[tuple[bool, str], ...]
+"""Whether a rule is broken, and which."""
+
+
+def _array_rules(machine: Machine) -> _Rules:
     array, vector, buffer = machine.array, machine.vector, machine.unified_buffer
-    memory = machine.device_memory
-    per_bank = buffer.lines_per_bank
-    burst = machine.burst_cycles
-    rules = (
+    return (
         (
             array.dataflow != "weight-stationary",
             f"array.dataflow={array.dataflow}: only weight-stationary is built",
@@ -56,6 +62,14 @@ def unsupported(machine: Machine) -> list[str]:
             array.accumulator_bits != 32,
             f"array.accumulator_bits={array.accumulator_bits}: only 32 is built",
         ),
+    )
+
+
+def _memory_rules(machine: Machine) -> _Rules:
+    buffer, memory = machine.unified_buffer, machine.device_memory
+    per_bank = buffer.lines_per_bank
+    burst = machine.burst_cycles
+    return (
         (
             memory.lines_per_cycle != 1,
             f"device_memory.lines_per_cycle={memory.lines_per_cycle}: only 1 is built",
@@ -76,7 +90,6 @@ def unsupported(machine: Machine) -> list[str]:
             f"{(1 << (per_bank.bit_length() - 1)) * buffer.banks * buffer.line_bytes}",
         ),
     )
-    return [text for broken, text in rules if broken]
 
 
 def require_machine(machine: Machine) -> None:
