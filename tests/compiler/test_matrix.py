@@ -174,6 +174,48 @@ def table_of(shape: tuple[int, ...], formats: tuple[str, str]) -> Node:
     return Node("Lookup", "sigmoid", (x, table), (y,), {"function": function})
 
 
+@pytest.mark.parametrize("dataflow", DATAFLOWS)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("shapes", ["same", "channel", "channel-first", "row"])
+@pytest.mark.parametrize("op", ["Sub", "Max", "Min"])
+def test_real_numbers_of_two_tensors(op: str, shapes: str, dtype: str, dataflow: str) -> None:
+    node = binary(op, shapes, (dtype,) * 3, 14)
+    program, made, expected = run_compiled(node, small_machine(dataflow))
+    assert on_device(program), host_reason(program)
+    assert unequal(made, expected) == 0
+
+
+@pytest.mark.parametrize("dataflow", DATAFLOWS)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("shape", [(2, 11, 5, 3), (3, 4, 19), (5, 21)])
+def test_slopes_of_channels(shape: tuple[int, ...], dtype: str, dataflow: str) -> None:
+    """Some slopes are negative, some above 1."""
+    from numeric_cases import Chooser
+    from ridgeline.ir import Value
+    from single_node import node_of
+
+    chooser = Chooser(15)
+    data = chooser.rng.normal(0, 1, (shape[1], *(1,) * (len(shape) - 2))).astype("float32")
+    inputs = [chooser.value(shape, dtype), Value.constant("slope", data)]
+    node = node_of("PRelu", inputs, chooser.output(dtype))
+    program, made, expected = run_compiled(node, small_machine(dataflow))
+    assert on_device(program), host_reason(program)
+    assert unequal(made, expected) == 0
+
+
+def test_a_slope_for_each_element_goes_to_the_host() -> None:
+    from numeric_cases import Chooser
+    from ridgeline.ir import Value
+    from single_node import node_of
+
+    chooser = Chooser(16)
+    slope = Value.constant("slope", chooser.rng.normal(0, 1, (6, 5)).astype("float32"))
+    node = node_of("PRelu", [chooser.value((2, 6, 5), "uint8"), slope], chooser.output("uint8"))
+    program, made, expected = run_compiled(node, small_machine())
+    assert host_reason(program) == "its slope is not one constant for each channel"
+    assert unequal(made, expected) == 0
+
+
 def test_clip_runs_on_device() -> None:
     node = single("Clip", "int8", 4, min=-0.5, max=1.0)
     program, made, expected = run_compiled(node, small_machine())

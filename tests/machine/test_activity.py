@@ -25,6 +25,7 @@ from ridgeline.machine.instructions import (
     LoadWeights,
     Lookup,
     MatMul,
+    RealElementwise,
     Requant,
     Store,
     WindowReduce,
@@ -126,6 +127,14 @@ def _expected(one: Instruction, machine: Machine) -> dict[str, int]:
                 "slot_write_bytes": 256 * lanes,
                 "slot_read_bytes": one.m * one.channels,
                 "vector_operations": one.m * one.channels,
+            }
+        case RealElementwise():
+            groups, operands = -(-one.channels // lanes), 1 if one.operation == 0 else 2
+            return {
+                "buffer_reads": operands * one.m * groups,
+                "buffer_writes": one.m * groups,
+                "slot_read_bytes": 0 if one.operation else 8 * one.channels,
+                "vector_operations": operands * one.m * one.channels,
             }
         case WindowReduce():
             groups = -(-one.channels // lanes)

@@ -18,6 +18,7 @@ from ridgeline.machine.instructions import (
     LoadWeights,
     Lookup,
     MatMul,
+    RealElementwise,
     Requant,
     Store,
     WindowReduce,
@@ -58,6 +59,9 @@ REQUANT = Requant(low=0, high=255, channels=4, out_banks=1)
 ADD = Elementwise(low=0, high=255, channels=4, out_line=8, in_banks=1, out_banks=1)
 POOL = WindowReduce(low=0, high=255, channels=4, out_line=8, in_banks=1, out_banks=1)
 TABLE = Lookup(low=0, high=255, channels=4, out_line=8, in_banks=3, out_banks=1)
+REAL = RealElementwise(
+    operation=1, low=0, high=255, channels=4, out_line=8, in_banks=1, out_banks=1
+)
 MULTIPLY = MatMul(k=4, n=4, banks=1)
 
 BEYOND_MEMORY = {
@@ -90,8 +94,11 @@ OPERANDS: dict[str, tuple[Instruction, tuple[str, ...], str]] = {
     "not a number": (replace(ADD, scale_a=float("nan")), (), "a constant is not finite"),
     "beyond float32": (replace(ADD, scale_a=1e39), (), "is beyond float32"),
     "by nothing": (replace(ADD, operation=2, scale_b=0.0), (), "divides by 0.0"),
-    "table of int16": (replace(TABLE, format=2), WIDE, "entries for 8-bit values only"),
+    "table of int16": (replace(TABLE, format=2), WIDE, "a table takes 8-bit values only"),
     "no tables": (TABLE, PLAIN, "the vector unit has no 'lookup'"),
+    "real numbers of int16": (replace(REAL, out_format=2), WIDE, "takes 8-bit values only"),
+    "real by nothing": (replace(REAL, scale=0.0), (), "divides by 0.0"),
+    "no such operation": (replace(REAL, operation=7), (), "operation 7 means nothing"),
     "planes": (
         replace(REQUANT, out_format=2, count_0=3, out_stride_0=1), WIDE, "share a line",
     ),

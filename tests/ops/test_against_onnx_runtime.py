@@ -161,6 +161,15 @@ def test_one_tensor(name, dtype):
         assert not difference.any()
 
 
+@pytest.mark.parametrize("dtype", FORMATS_8)
+@pytest.mark.parametrize("shapes", BROADCASTS)
+@pytest.mark.parametrize("op", ["Sub", "Max", "Min"])
+def test_binary_on_real_numbers(op, shapes, dtype):
+    """ONNX Runtime has no integer kernel: float32 between DequantizeLinear and QuantizeLinear."""
+    for seed in SEEDS:
+        assert_equal(binary(op, shapes, (dtype,) * 3, seed), op)
+
+
 def clippable(name, dtype, seed):
     """A node to which a Relu or Clip is then added."""
     if name == "Conv":

@@ -121,6 +121,23 @@ def test_int16_activations_keep_functions_in_float() -> None:
     assert "Lookup" not in operators(graph)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_slopes_of_channels_are_what_onnx_runtime_stores(dtype: str) -> None:
+    rng = np.random.default_rng(4)
+    model = onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 20]>
+        g (float[2, 6, 5, 3] x) => (float[2, 6, 5, 3] y) { y = PRelu(x, slope) }"""
+    )
+    slope = rng.normal(0, 1, (6, 1, 1)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(slope, "slope"))
+    graph = quantize(read_onnx(model.SerializeToString()), {"x": X}, Recipe(activations=dtype))
+    assert operators(graph) == ["QuantizeLinear", "PRelu", "DequantizeLinear"]
+    written = onnx_bytes(graph)
+    made = evaluate(graph, {"x": X})[id(graph.outputs[0])]
+    assert np.array_equal(made, run_model(written, {"x": X})["y"])
+    assert operators(prepare(read_onnx(written))) == operators(graph)
+
+
 def test_a_table_has_no_meaning_in_float() -> None:
     fused = fuse_functions(parsed("y = Sigmoid(x)"))
     with pytest.raises(RidgelineError, match="Lookup is defined for stored integers only"):

@@ -59,6 +59,7 @@ def test_instructions_are_refused_with_the_reason() -> None:
         "Elementwise is not built",
         "WindowReduce is not built",
         "Lookup is not built",
+        "RealElementwise is not built",
         "LoadWeights from the unified buffer is not built",
         "LoadWeights of a transposed tile is not built",
     }

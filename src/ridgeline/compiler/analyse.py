@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,14 @@ class Analyst:
         if stored.flattened:
             return Operand(stored.root, self.root_layout(stored.root))
         return Operand(stored.root, layout_of(value.type, stored.channel_axis, self.machine))
+
+    def broadcast_operand(self, value: Value, output: Value) -> Operand:
+        """A value as rows beside those of `output`, which may have more dimensions."""
+        stored = self.placement.storage[id(value)]
+        more = len(output.type.shape) - len(value.type.shape)
+        type = replace(value.type, shape=(1,) * more + value.type.shape)
+        layout = layout_of(type, stored.channel_axis + more, self.machine)
+        return Operand(stored.root, layout)
 
     def root_layout(self, root: Value) -> Layout:
         """The layout of the value that owns the bytes."""
@@ -158,10 +167,26 @@ def _plan_window(analyst: Analyst, node: Node, index: int) -> LayerPlan:
 
 def _plan_elementwise(analyst: Analyst, node: Node, index: int) -> LayerPlan:
     operands = tuple(
-        analyst.constant_operand(v, node.output) if v.is_constant else analyst.operand(v)
+        analyst.constant_operand(v, node.output)
+        if v.is_constant
+        else analyst.broadcast_operand(v, node.output)
         for v in (node.input(i) for i in range(len(node.inputs)))
     )
     return LayerPlan(index, node, "elementwise", operands, analyst.operand(node.output))
+
+
+def _plan_prelu(analyst: Analyst, node: Node, index: int) -> LayerPlan:
+    """The slopes as parameters, whose scale is their magnitude and whose bias is their sign."""
+    x, output = analyst.operand(node.input(0)), analyst.operand(node.output)
+    slopes = np.asarray(node.input(1).data, np.float32).reshape(-1)
+    slopes = np.broadcast_to(slopes, (output.layout.c,))
+    signs, sizes = np.where(slopes < 0, -1, 0).astype(np.int32), np.abs(slopes)
+    line = x.layout.line_bytes
+    params = tuple(
+        pack_params(analyst.pool, signs[s : s + line], sizes[s : s + line])
+        for s in range(0, output.layout.c, line)
+    )
+    return LayerPlan(index, node, "elementwise", (x,), output, params_addresses=params)
 
 
 def _plan_lookup(analyst: Analyst, node: Node, index: int) -> LayerPlan:
@@ -216,6 +241,10 @@ PLANNERS: dict[str, Callable[[Analyst, Node, int], LayerPlan]] = {
     "MatMul": _plan_matmul,
     "Add": _plan_elementwise,
     "Mul": _plan_elementwise,
+    "Sub": _plan_elementwise,
+    "Max": _plan_elementwise,
+    "Min": _plan_elementwise,
+    "PRelu": _plan_prelu,
     "Clip": _plan_elementwise,
     "Lookup": _plan_lookup,
     "MaxPool": _plan_window,

@@ -15,6 +15,7 @@ from ridgeline.machine.instructions import (
     LoadWeights,
     Lookup,
     MatMul,
+    RealElementwise,
     Requant,
     Space,
     Store,
@@ -46,7 +47,7 @@ class Builder:
     def _with_banks(self, instruction: Instruction, accesses: Accesses) -> Instruction:
         reads = bank_mask(accesses.reads.get(Space.BUFFER), self.machine)
         writes = bank_mask(accesses.writes.get(Space.BUFFER), self.machine)
-        if isinstance(instruction, (Elementwise, WindowReduce, Lookup)):
+        if isinstance(instruction, (Elementwise, WindowReduce, Lookup, RealElementwise)):
             return replace(instruction, in_banks=reads, out_banks=writes)
         if isinstance(instruction, Requant):
             return replace(instruction, out_banks=writes)

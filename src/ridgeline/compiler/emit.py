@@ -10,9 +10,11 @@ from ridgeline.compiler.layout import Box, Region, gathered, transfer
 from ridgeline.compiler.lower_matmul import lower_matmul
 from ridgeline.compiler.lower_move import lower_move
 from ridgeline.compiler.lower_vector import (
+    REAL_OPERATIONS,
     lower_concat,
     lower_elementwise,
     lower_lookup,
+    lower_real,
     lower_window,
 )
 from ridgeline.compiler.plan import Operand, TiledLayer, split_box
@@ -140,6 +142,7 @@ class Emitter:
             sources = tuple(
                 first[i] if plan.inputs[i].constant else r for i, r in enumerate(sources)
             )
-            lower_elementwise(self.builder, plan, box, sources, target)
+            lower = lower_real if plan.node.op in REAL_OPERATIONS else lower_elementwise
+            lower(self.builder, plan, box, sources, target)
         else:
             lower_concat(self.builder, plan, box, sources, target)

@@ -11,7 +11,8 @@ from ridgeline.compiler.builder import Builder
 from ridgeline.compiler.layout import Box, Region
 from ridgeline.compiler.plan import LayerPlan, split_box
 from ridgeline.ir import Node, Value
-from ridgeline.machine.instructions import Elementwise, Lookup, WindowReduce
+from ridgeline.machine.instructions import Elementwise, Lookup, RealElementwise, WindowReduce
+from ridgeline.machine.instructions.real import MAXIMUM, MINIMUM, SLOPE, SUBTRACT
 from ridgeline.machine.instructions.vector import (
     ADD,
     DEPTHWISE,
@@ -202,6 +203,32 @@ def lower_lookup(
             fields |= {name.removeprefix("a_"): value for name, value in walk.items()}
             fields |= {"format": format_code(source.layout.format), "table_line": table_line}
             builder.add(Lookup(**fields))
+
+
+REAL_OPERATIONS = {"PRelu": SLOPE, "Sub": SUBTRACT, "Max": MAXIMUM, "Min": MINIMUM}
+
+
+def lower_real(
+    builder: Builder, plan: LayerPlan, box: Box, sources: tuple[Region, ...], target: Region
+) -> None:
+    """Emit one output box of what is computed on real numbers, block by block."""
+    node = plan.node
+    constants: dict[str, Any] = {"operation": REAL_OPERATIONS[node.op]}
+    for prefix, index in zip("ab", range(len(sources)), strict=False):
+        stored = scalars_of(node.input(index), node)
+        constants[f"scale_{prefix}"] = float(stored.scale)
+        constants[f"zero_{prefix}"] = stored.zero_point
+    constants["scale"] = float(scalars_of(node.output, node).scale)
+    for part in _parts(box):
+        for block in range(target.layout.blocks):
+            fields = _output_fields(plan, part, target, block) | constants
+            fields["format"] = format_code(sources[0].layout.format)
+            for prefix, region in zip("ab", sources, strict=False):
+                fields |= _Source(region).fields(prefix, part, block)
+            if plan.params_addresses:
+                count = target.layout.block_channels(block)
+                fields["slot"] = builder.params(plan.params_addresses[block], count, plan.index)
+            builder.add(RealElementwise(**fields))
 
 
 def _binary_constants(node: Node) -> dict[str, Any]:

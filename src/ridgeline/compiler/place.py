@@ -89,7 +89,8 @@ _CHANNELS_SECOND = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool")
 def _store_outputs(node: Node, storage: Stores) -> None:
     if id(node.output) in storage:
         return
-    source = next(storage[id(v)] for v in node.inputs if id(v) in storage)
+    value = next(v for v in node.inputs if v is not None and id(v) in storage)
+    source = storage[id(value)]
     if node.op == "Reshape":
         storage[id(node.output)] = reshaped_storage(node, source) or Storage(node.output, 0)
     elif node.op == "Transpose":
@@ -98,7 +99,8 @@ def _store_outputs(node: Node, storage: Stores) -> None:
     elif node.op == "MatMul":
         storage[id(node.output)] = Storage(node.output, len(node.output.type.shape) - 1)
     else:
-        storage[id(node.output)] = Storage(node.output, source.channel_axis)
+        more = len(node.output.type.shape) - len(value.type.shape)
+        storage[id(node.output)] = Storage(node.output, source.channel_axis + more)
 
 
 def _segments(

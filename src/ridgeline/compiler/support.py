@@ -119,7 +119,7 @@ def _matmul(node: Node, machine: Machine, storage: Stores) -> str | None:
 
 
 def _binary(node: Node, machine: Machine, storage: Stores) -> str | None:
-    name = node.op.lower()
+    name = OPERATION_NAMES.get(node.op, node.op.lower())
     if name not in machine.vector.operations:
         return f"the vector unit of {machine.name} has no '{name}'"
     a, b = node.input(0), node.input(1)
@@ -129,7 +129,7 @@ def _binary(node: Node, machine: Machine, storage: Stores) -> str | None:
         return f"operands are {a.type.dtype} and {b.type.dtype}"
     if len(node.output.type.shape) > 4 or not node.output.type.shape:
         return f"{len(node.output.type.shape)} dimensions"
-    axis = _common_axis([a, b], storage)
+    axis = _broadcast_axis([a, b], node.output, storage)
     for value in (a, b):
         reason = _operand_reason(value, node.output, axis, storage)
         if reason:
@@ -146,17 +146,34 @@ def _common_axis(values: list[Value], storage: Stores) -> int:
     return 1 if max(len(v.type.shape) for v in values) > 1 else 0
 
 
+def _broadcast_axis(values: list[Value], output: Value, storage: Stores) -> int:
+    """The channel axis of the output: that of what already lies somewhere, else one along which
+    nothing is broadcast, ONNX's own first.
+    """
+    rank = len(output.type.shape)
+    computed = [v for v in values if not v.is_constant]
+    for value in computed:
+        found = storage.get(id(value))
+        if found is not None and not found.flattened:
+            return found.channel_axis + rank - len(value.type.shape)
+    usual = 1 if rank > 1 else 0
+    for axis in (usual, *reversed(range(rank))):
+        sizes = [(1,) * (rank - len(v.type.shape)) + v.type.shape for v in computed]
+        if all(size[axis] == output.type.shape[axis] for size in sizes):
+            return axis
+    return usual
+
+
 def _operand_reason(value: Value, output: Value, axis: int, storage: Stores) -> str | None:
     """Why a possibly broadcast operand cannot be walked beside the output."""
     if value.type.quant is not None and value.type.quant.axis is not None:
         return f"'{value.name}' is quantised per channel"
     if value.is_constant:
         return None
-    if len(value.type.shape) != len(output.type.shape):
-        return "operands of different rank"
-    if value.type.shape[axis] != output.type.shape[axis]:
+    own = axis - (len(output.type.shape) - len(value.type.shape))
+    if own < 0 or value.type.shape[own] != output.type.shape[axis]:
         return f"'{value.name}' is broadcast along channels"
-    if storage_of(value, storage, axis) is None:
+    if storage_of(value, storage, own) is None:
         return lies_otherwise(value)
     return None
 
@@ -174,6 +191,20 @@ def _clip(node: Node, machine: Machine, storage: Stores) -> str | None:
     if storage_of(x, storage, _common_axis([x], storage)) is None:
         return lies_otherwise(x)
     return _rescale_reason(node, machine)
+
+
+def _prelu(node: Node, machine: Machine, storage: Stores) -> str | None:
+    if "slope" not in machine.vector.operations:
+        return f"the vector unit of {machine.name} has no 'slope'"
+    x, slope = node.input(0), node.input(1)
+    if INT16 in (x.type.dtype, node.output.type.dtype):
+        return "PRelu of int16"
+    axis = _common_axis([x], storage)
+    own = axis - (len(x.type.shape) - len(slope.type.shape))
+    others = prod(d for i, d in enumerate(slope.type.shape) if i != own)
+    if not slope.is_constant or others != 1:
+        return "its slope is not one constant for each channel"
+    return None if storage_of(x, storage, axis) else lies_otherwise(x)
 
 
 def _lookup(node: Node, machine: Machine, storage: Stores) -> str | None:
@@ -236,9 +267,16 @@ def _reshape(node: Node, machine: Machine, storage: Stores) -> str | None:
     found = storage.get(id(x))
     if found is None:
         return "it only renames what the host holds"
-    if id(node) in storage.copied or reshaped_storage(node, found) is None:
+    shared = None if id(node) in storage.copied else reshaped_storage(node, found)
+    if shared is None or _unwanted(node, shared.channel_axis, storage, flat=shared.flattened):
         return move_reason(node, machine, storage)
     return None
+
+
+def _unwanted(node: Node, axis: int, storage: Stores, *, flat: bool = False) -> bool:
+    """Whether who reads the node's output wants its channels along another axis."""
+    wanted = storage.wanted.get(id(node.output))
+    return wanted is not None and not flat and axis != wanted
 
 
 def _transpose(node: Node, machine: Machine, storage: Stores) -> str | None:
@@ -251,7 +289,8 @@ def _transpose(node: Node, machine: Machine, storage: Stores) -> str | None:
     rest = [int(p) for p in node.attrs["perm"] if int(p) != found.channel_axis]
     # Rows must keep their order; dimensions of 1 may go anywhere.
     order = [p for p in rest if x.type.shape[p] != 1]
-    if found.flattened or order != sorted(order):
+    axis = [int(p) for p in node.attrs["perm"]].index(found.channel_axis)
+    if found.flattened or order != sorted(order) or _unwanted(node, axis, storage):
         return move_reason(node, machine, storage)
     return None
 
@@ -301,11 +340,18 @@ _BORDERS = {
     "DequantizeLinear": "integers become real numbers on the host, after they crossed the link",
 }
 
+OPERATION_NAMES = {"Sub": "subtract", "Max": "maximum", "Min": "minimum"}
+"""What machine files call the operations of the vector unit on real numbers."""
+
 RULES: dict[str, Rule] = {
     "Conv": _conv,
     "MatMul": _matmul,
     "Add": _binary,
     "Mul": _binary,
+    "Sub": _binary,
+    "Max": _binary,
+    "Min": _binary,
+    "PRelu": _prelu,
     "Clip": _clip,
     "Lookup": _lookup,
     "Move": move_reason,

@@ -15,7 +15,7 @@ Nodes = tuple[Node, ...]
 
 def read_sum(source: Source) -> Nodes:
     """Sum of two and more as a chain of Add."""
-    return _chain(source, source.outputs)
+    return _chain(source, source.outputs, "Add")
 
 
 def read_mean(source: Source) -> Nodes:
@@ -24,13 +24,13 @@ def read_mean(source: Source) -> Nodes:
         return ()
     count = len(source.inputs)
     if count == 1:
-        return _chain(source, source.outputs)
+        return _chain(source, source.outputs, "Add")
     total = source.intermediate("sum", source.outputs[0].type.shape, source.outputs[0])
     share = source.new_constant("share", np.asarray(1 / count, np.float32))
-    return (*_chain(source, (total,)), source.node("Mul", (total, share)))
+    return (*_chain(source, (total,), "Add"), source.node("Mul", (total, share)))
 
 
-def _chain(source: Source, outputs: tuple[Value, ...]) -> Nodes:
+def _chain(source: Source, outputs: tuple[Value, ...], op: str) -> Nodes:
     first, *rest = [v for v in source.inputs if v is not None]
     if not rest:
         return (source.node("Identity", (first,), {}, outputs),)
@@ -38,9 +38,9 @@ def _chain(source: Source, outputs: tuple[Value, ...]) -> Nodes:
     for index, value in enumerate(rest):
         last = index == len(rest) - 1
         shape = np.broadcast_shapes(first.type.shape, value.type.shape)
-        made = outputs if last else (source.intermediate(f"sum{index}", shape, first),)
-        suffix = "" if last and outputs is source.outputs else f"add{index}"
-        nodes.append(source.node("Add", (first, value), {}, made, suffix))
+        made = outputs if last else (source.intermediate(f"{op.lower()}{index}", shape, first),)
+        suffix = "" if last and outputs is source.outputs else f"{op.lower()}{index}"
+        nodes.append(source.node(op, (first, value), {}, made, suffix))
         first = made[0]
     return tuple(nodes)
 
@@ -77,17 +77,17 @@ def read_division(source: Source) -> Nodes:
 
 
 def read_bound(source: Source) -> Nodes:
-    """Max or Min of a tensor and one number is a Clip; any other runs on the host."""
+    """Max or Min of a tensor and one number is a Clip, of more tensors a chain."""
     present = [v for v in source.inputs if v is not None]
     numbers = [v for v in present if v.data is not None and v.data.size == 1]
     tensors = [v for v in present if v.data is None]
     if len(present) != 2 or len(numbers) != 1 or len(tensors) != 1:
-        return ()
+        return _chain(source, source.outputs, source.op)
     value, bound = tensors[0], numbers[0].data
     assert bound is not None
     if value.type.shape != source.outputs[0].type.shape or not value.type.dtype.is_float:
-        return ()
+        return _chain(source, source.outputs, source.op)
     if not math.isfinite(float(bound.reshape(()))):
-        return ()
+        return _chain(source, source.outputs, source.op)
     side = "min" if source.op == "Max" else "max"
     return (source.node("Clip", (value,), {side: float(bound.reshape(()))}),)

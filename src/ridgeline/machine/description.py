@@ -29,6 +29,10 @@ VECTOR_OPERATIONS = (
     "average_pool",
     "depthwise",
     "lookup",
+    "slope",
+    "subtract",
+    "maximum",
+    "minimum",
 )
 
 # Widths of the instruction fields bound the machine; see machine/instructions.

@@ -24,12 +24,14 @@ from ridgeline.machine.instructions import (
     LoadWeights,
     Lookup,
     MatMul,
+    RealElementwise,
     Requant,
     Space,
     Store,
     WindowReduce,
 )
 from ridgeline.machine.instructions.array import FORMAT_NAMES, INT16
+from ridgeline.machine.instructions.real import REAL_OPERATIONS, SLOPE
 from ridgeline.machine.instructions.state import Places
 from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
 from ridgeline.machine.instructions.vector import (
@@ -56,6 +58,7 @@ def operand_faults(instruction: Instruction, machine: Machine) -> list[str]:
         Elementwise: _vector_faults,
         WindowReduce: _vector_faults,
         Lookup: _vector_faults,
+        RealElementwise: _vector_faults,
     }
     one = checks.get(type(instruction))
     texts = one(instruction, machine) if one else []
@@ -180,28 +183,26 @@ def _matmul_faults(one: Instruction, machine: Machine) -> list[str]:
     return texts
 
 
+VectorInstruction = Requant | Elementwise | WindowReduce | Lookup | RealElementwise
+
+
 def _vector_faults(one: Instruction, machine: Machine) -> list[str]:
-    assert isinstance(one, (Requant, Elementwise, WindowReduce, Lookup))
+    assert isinstance(one, (Requant, Elementwise, WindowReduce, Lookup, RealElementwise))
     texts = _lane_fault(one.out_lane, one.channels, machine) + _counts_fault(one.counts)
     texts += _format_fault(one.out_format, machine)
     if isinstance(one, Requant):
-        needed = "requantize"
         if one.channels > machine.array.cols:
             texts.append(f"{one.channels} channels of {machine.array.cols} columns")
-    elif isinstance(one, Elementwise):
-        if one.operation >= len(ELEMENTWISE_OPERATIONS):
-            return [f"operation {one.operation} means nothing"]
-        needed = ELEMENTWISE_OPERATIONS[one.operation]
-        texts += _lane_fault(one.lane, one.channels, machine) + _format_fault(one.format, machine)
-    elif isinstance(one, Lookup):
-        needed = "lookup"
-        texts += _lane_fault(one.lane, one.channels, machine)
-        if INT16 in (one.format, one.out_format):
-            texts.append("a table has entries for 8-bit values only")
     else:
-        needed = WINDOW_OPERATIONS[one.operation]
         texts += _lane_fault(one.lane, one.channels, machine) + _format_fault(one.format, machine)
+        if isinstance(one, (Lookup, RealElementwise)) and INT16 in (one.format, one.out_format):
+            kind = "a table" if isinstance(one, Lookup) else "arithmetic on real numbers"
+            texts.append(f"{kind} takes 8-bit values only")
+    if isinstance(one, WindowReduce):
         texts += _counts_fault((one.taps_0, one.taps_1))
+    needed = _needed_operation(one)
+    if needed is None:
+        return [f"operation {getattr(one, 'operation', 0)} means nothing"]
     if needed not in machine.vector.operations:
         texts.append(f"the vector unit has no '{needed}'")
     slot = _parameter_slot(one)
@@ -210,15 +211,33 @@ def _vector_faults(one: Instruction, machine: Machine) -> list[str]:
     return texts or _result_faults(one) + _float_faults(one)
 
 
-def _parameter_slot(one: Requant | Elementwise | WindowReduce | Lookup) -> int:
+def _needed_operation(one: VectorInstruction) -> str | None:
+    """What the vector unit must have, as machine files name it; None when there is no such."""
+    if isinstance(one, Requant):
+        return "requantize"
+    if isinstance(one, Lookup):
+        return "lookup"
+    names = (
+        ELEMENTWISE_OPERATIONS
+        if isinstance(one, Elementwise)
+        else REAL_OPERATIONS
+        if isinstance(one, RealElementwise)
+        else WINDOW_OPERATIONS
+    )
+    return names[one.operation] if one.operation < len(names) else None
+
+
+def _parameter_slot(one: VectorInstruction) -> int:
     """The slot whose parameters it reads; -1 when it reads none."""
     if isinstance(one, (Elementwise, Lookup)):
         return -1
+    if isinstance(one, RealElementwise):
+        return one.slot if one.operation == SLOPE else -1
     reads = isinstance(one, Requant) or one.operation == DEPTHWISE
     return one.slot if reads else -1
 
 
-def _result_faults(one: Requant | Elementwise | WindowReduce | Lookup) -> list[str]:
+def _result_faults(one: VectorInstruction) -> list[str]:
     """Bounds and zero point of what is written, and planes that would lie over each other."""
     low, high = FORMAT_RANGES[one.out_format]
     texts: list[str] = []
@@ -234,7 +253,7 @@ def _result_faults(one: Requant | Elementwise | WindowReduce | Lookup) -> list[s
     return texts
 
 
-def _float_faults(one: Requant | Elementwise | WindowReduce | Lookup) -> list[str]:
+def _float_faults(one: VectorInstruction) -> list[str]:
     """Constants for which the arithmetic has no result."""
     if isinstance(one, (Requant, Lookup)):
         return []
@@ -244,6 +263,10 @@ def _float_faults(one: Requant | Elementwise | WindowReduce | Lookup) -> list[st
     if isinstance(one, Elementwise):
         constants.append(one.offset)
         divides = one.operation == RESCALE
+    if isinstance(one, RealElementwise):
+        constants.append(one.scale)
+        if one.scale <= 0:
+            texts.append(f"divides by {one.scale}")
     if not all(isfinite(value) for value in constants):
         texts.append("a constant is not finite")
     if divides and one.scale_b <= 0:

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ridgeline.machine.instructions import Elementwise, Instruction, Lookup, WindowReduce
+from ridgeline.machine.instructions import (
+    Elementwise,
+    Instruction,
+    Lookup,
+    RealElementwise,
+    WindowReduce,
+)
 from ridgeline.machine.instructions.array import planes
 from ridgeline.machine.instructions.state import Places
 from ridgeline.machine.instructions.vector import DEPTHWISE, RESCALE
@@ -19,7 +25,7 @@ Walk = tuple[Places, Places]
 
 def overlap_faults(instruction: Instruction) -> list[str]:
     """The first line that is read after, or while, the same instruction has written it."""
-    if not isinstance(instruction, (Elementwise, WindowReduce, Lookup)):
+    if not isinstance(instruction, (Elementwise, WindowReduce, Lookup, RealElementwise)):
         return []
     one = instruction
     if not one.read_banks & one.write_banks or _lanes_apart(one):
@@ -38,7 +44,7 @@ def overlap_faults(instruction: Instruction) -> list[str]:
     return [f"reads line {int(written[0][late][0])} after it has written it itself"]
 
 
-def _lanes_apart(one: Elementwise | WindowReduce | Lookup) -> bool:
+def _lanes_apart(one: Elementwise | WindowReduce | Lookup | RealElementwise) -> bool:
     weights = isinstance(one, WindowReduce) and one.operation == DEPTHWISE
     apart = one.lane + one.channels <= one.out_lane or one.out_lane + one.channels <= one.lane
     return apart and not weights
@@ -50,12 +56,16 @@ def _with_planes(lines: Places, format_code: int) -> Walk:
     return np.concatenate([lines + p for p in range(count)]), np.tile(numbers, count)
 
 
-def _reads(one: Elementwise | WindowReduce | Lookup) -> Walk:
+def _reads(one: Elementwise | WindowReduce | Lookup | RealElementwise) -> Walk:
     walks: list[Walk] = []
     if isinstance(one, Elementwise):
         walks.append(_with_planes(one.a_lines(), one.format))
         if one.operation != RESCALE:
             walks.append(_with_planes(one.b_lines(), one.format))
+    elif isinstance(one, RealElementwise):
+        walks += [(lines, np.arange(one.m)) for lines in (one.a_lines(), one.b_lines())][
+            : one.operands
+        ]
     elif isinstance(one, Lookup):
         # The table is read whole before the first vector is.
         walks.append(_with_planes(one.lines(), one.format))

@@ -1,7 +1,7 @@
 """The primitive operators: what each means in float and in integers, its cost, its lowering."""
 
 from ridgeline.ops.convolution import Conv
-from ridgeline.ops.elementwise import Add, Clip, Mul
+from ridgeline.ops.elementwise import Add, Clip, Max, Min, Mul, PRelu, Sub
 from ridgeline.ops.lookup import Lookup
 from ridgeline.ops.matmul import MatMul
 from ridgeline.ops.move import Move
@@ -18,6 +18,10 @@ PRIMITIVES: dict[str, Primitive] = {
         MatMul(),
         Add(),
         Mul(),
+        Sub(),
+        Max(),
+        Min(),
+        PRelu(),
         Clip(),
         Lookup(),
         MaxPool(),

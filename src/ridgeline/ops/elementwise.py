@@ -98,6 +98,82 @@ class Mul(_Binary):
         super().__init__(np.multiply, qlinear_mul)
 
 
+class _Real(_Binary):
+    """a op b in float32 between dequantize and quantize: ONNX Runtime has no integer kernel."""
+
+    def __init__(self, real_operation: Callable[..., Any]) -> None:
+        super().__init__(real_operation, real_operation)
+
+    def integer_meaning(self, node: Node, inputs: Sequence[Array | None]) -> list[Array]:
+        a, b = present(inputs, 0, self.op), present(inputs, 1, self.op)
+        return [store(self._real(real(a, node.input(0), node), real(b, node.input(1), node)), node)]
+
+
+class Sub(_Real):
+    """a - b."""
+
+    op = "Sub"
+
+    def __init__(self) -> None:
+        super().__init__(np.subtract)
+
+
+class Max(_Real):
+    """The larger of a and b."""
+
+    op = "Max"
+
+    def __init__(self) -> None:
+        super().__init__(np.maximum)
+
+
+class Min(_Real):
+    """The smaller of a and b."""
+
+    op = "Min"
+
+    def __init__(self) -> None:
+        super().__init__(np.minimum)
+
+
+class PRelu:
+    """x, or where x is below 0 x * slope. The slope is real, also in a quantised graph."""
+
+    op = "PRelu"
+
+    def infer(
+        self, inputs: tuple[TensorType | None, ...], attrs: Attributes
+    ) -> tuple[TensorType, ...]:
+        x: TensorType = present(inputs, 0, self.op)
+        slope: TensorType = present(inputs, 1, self.op)
+        try:
+            fits = np.broadcast_shapes(x.shape, slope.shape) == x.shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise RidgelineError(f"PRelu cannot broadcast a slope {slope.shape} to {x.shape}")
+        return (TensorType(x.shape, x.dtype),)
+
+    def float_meaning(self, inputs: Sequence[Array | None], attrs: Attributes) -> list[Array]:
+        x: Array = present(inputs, 0, self.op)
+        slope: Array = present(inputs, 1, self.op)
+        wide = to_float(x)
+        return [np.where(wide < 0, wide * to_float(slope), wide).astype(x.dtype)]
+
+    def integer_meaning(self, node: Node, inputs: Sequence[Array | None]) -> list[Array]:
+        """quantize(PRelu(dequantize(x))), each product rounded to float32."""
+        x: Array = present(inputs, 0, self.op)
+        slope: Array = present(inputs, 1, self.op)
+        made = self.float_meaning([real(x, node.input(0), node), slope], node.attrs)
+        return [store(made[0], node)]
+
+    def cost(self, node: Node) -> Cost:
+        return cost_of(node, vector_operations=node.output.type.elements)
+
+    def template(self, node: Node) -> Template:
+        return "vector"
+
+
 class Clip:
     """x within [min, max], either of which may be absent. Relu is Clip(min=0)."""
 

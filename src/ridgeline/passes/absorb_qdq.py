@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ridgeline.frontend.evaluate import evaluate_constant
 from ridgeline.ir import Graph, Node, Quant, TensorType, Value
 from ridgeline.numerics.formats import INT32
+from ridgeline.numerics.quantize import dequantize
 from ridgeline.passes.edit import Uses, origins, rebuild
 from ridgeline.passes.functions import fuse_functions, inline_functions, with_table
 from ridgeline.passes.moves import fuse_moves
@@ -23,7 +24,20 @@ from ridgeline.passes.moves import fuse_moves
 Change = tuple[Node, list[Node], tuple[Node, ...]]
 
 _MOVES = ("Reshape", "Transpose", "Move", "MaxPool")
-_COLLAPSED = (*_MOVES, "Conv", "MatMul", "Add", "Mul", "Clip", "AveragePool", "GlobalAveragePool")
+_COLLAPSED = (
+    *_MOVES,
+    "Conv",
+    "MatMul",
+    "Add",
+    "Mul",
+    "Sub",
+    "Max",
+    "Min",
+    "PRelu",
+    "Clip",
+    "AveragePool",
+    "GlobalAveragePool",
+)
 _MAX_ACTIVATION_BITS = 16
 
 
@@ -67,6 +81,8 @@ def collapse(node: Node, uses: Uses) -> Change | None:
     quantise = uses.sole_reader(node.output)
     if quantise is None or quantise.op != "QuantizeLinear" or not _is_activation(quantise.output):
         return None
+    if node.op == "PRelu":
+        return _sloped(node, quantise, uses)
     stored = [_stored(v, uses) for v in node.inputs]
     if any(s is None for s in stored[:2]) or not stored:
         return None
@@ -84,6 +100,19 @@ def collapse(node: Node, uses: Uses) -> Change | None:
     made = Node(
         node.op, node.name, tuple(inputs), quantise.outputs, node.attrs, origins(node, quantise)
     )
+    return quantise, [made], (node,)
+
+
+def _sloped(node: Node, quantise: Node, uses: Uses) -> Change | None:
+    """PRelu on integers; its slope stays real."""
+    x, slope = _stored(node.input(0), uses), node.input(1)
+    stored = _stored(slope, uses)
+    if stored is not None and stored.data is not None and stored.type.quant is not None:
+        slope = Value.constant(slope.name, dequantize(stored.data, stored.type.quant))
+    if x is None or not _is_activation(x) or not slope.is_constant:
+        return None
+    origin = origins(node, quantise)
+    made = Node(node.op, node.name, (x, slope), quantise.outputs, node.attrs, origin)
     return quantise, [made], (node,)
 
 

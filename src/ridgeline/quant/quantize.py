@@ -127,15 +127,17 @@ class _Quantizer:
         if node.op == "Lookup":
             self._made.append(with_table(node, self._counterpart(node.input(0)), stored))
         else:
-            inputs = self._product(node) if node.op in PRODUCTS else self._operands(node.inputs)
+            inputs = self._product(node) if node.op in PRODUCTS else self._operands(node)
             made = Node(node.op, node.name, inputs, (stored,), node.attrs, node.origin)
             self._made.append(made)
         if id(node.output) in self._real:
             name = f"{node.output.name}/dequantize"
             self._made.append(Node("DequantizeLinear", name, (stored,), (node.output,)))
 
-    def _operands(self, values: Sequence[Value | None]) -> tuple[Value, ...]:
-        return tuple(self._operand(v) for v in values if v is not None)
+    def _operands(self, node: Node) -> tuple[Value, ...]:
+        if node.op == "PRelu":
+            return (self._operand(node.input(0)), node.input(1))
+        return tuple(self._operand(v) for v in node.inputs if v is not None)
 
     def _operand(self, value: Value) -> Value:
         if not value.is_constant:

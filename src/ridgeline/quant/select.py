@@ -13,7 +13,9 @@ from ridgeline.quant.parameters import Clip
 PRODUCTS = ("Conv", "MatMul")
 # The output of these keeps the input's quantisation.
 KEEPING = ("Reshape", "Transpose", "Move", "MaxPool", "Clip")
-_OTHERS = ("Add", "Lookup", "Mul", "AveragePool", "GlobalAveragePool", "Concat")
+# These are worth their rounding only where what they read is stored already.
+_FOLLOWING = ("Lookup", "PRelu", "Sub", "Max", "Min")
+_OTHERS = (*_FOLLOWING, "Add", "Mul", "AveragePool", "GlobalAveragePool", "Concat")
 
 # Sharing a Concat's quantisation may widen an input's range this many times (two bits), no more.
 _MAX_WIDENING = 4.0
@@ -44,6 +46,11 @@ def select_nodes(graph: Graph, keep_float: Sequence[str]) -> list[Node]:
             if id(node) in chosen:
                 continue
             before = [producers.get(id(v)) for v in node.inputs if v is not None]
+            if node.op in _FOLLOWING and not all(
+                v is None or v.is_constant or id(producers.get(id(v))) in chosen
+                for v in node.inputs
+            ):
+                continue
             around = [*before, *users.get(id(node.output), [])]
             if any(n is not None and id(n) in chosen for n in around):
                 chosen.add(id(node))
@@ -63,6 +70,8 @@ def _is_able(node: Node) -> bool:
     bias = node.optional(2) if node.op in PRODUCTS else None
     if bias is not None and not bias.is_constant:
         return False
+    if node.op == "PRelu":
+        return node.input(1).is_constant and not node.input(0).is_constant
     if node.op == "Conv":
         return node.input(1).is_constant and not node.input(0).is_constant
     if node.op != "MatMul" or bias is None:

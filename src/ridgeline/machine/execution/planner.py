@@ -35,12 +35,14 @@ from ridgeline.machine.instructions import (
     LoadWeights,
     Lookup,
     MatMul,
+    RealElementwise,
     Requant,
     Store,
     WindowReduce,
 )
 from ridgeline.machine.instructions.array import INT16
 from ridgeline.machine.instructions.lookup import table_lines
+from ridgeline.machine.instructions.real import SLOPE
 from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
 from ridgeline.machine.instructions.vector import DEPTHWISE, RESCALE
 from ridgeline.machine.program import DeviceSegment, Program
@@ -105,6 +107,7 @@ class _Planner:
             Elementwise: self._elementwise,
             WindowReduce: self._window_reduce,
             Lookup: self._lookup,
+            RealElementwise: self._real_elementwise,
         }
 
     def segment(self, segment: DeviceSegment) -> tuple[Step, ...]:
@@ -306,11 +309,28 @@ class _Planner:
         narrow = INT16 not in (one.format, one.out_format)
         self.steps.append(Replacement(one, read, target) if narrow else One(one))
 
+    def _real_elementwise(self, one: RealElementwise) -> None:
+        strides = (
+            (one.a_line, (one.a_stride_0, one.a_stride_1, one.a_stride_2)),
+            (one.b_line, (one.b_stride_0, one.b_stride_1, one.b_stride_2)),
+        )
+        target = self._target(one)
+        for line, walk in strides[: one.operands]:
+            read = self._lines(line, one.counts, walk, one.lane, one.channels, one.format)
+            self._before_read(read.first, read.last)
+        self._before_write(target.first, target.last, joins=False)
+        if one.operation == SLOPE:
+            _require(one.slot < self.machine.vector.parameter_slots)
+            self._pay_parameters(one.slot)
+        self.steps.append(One(one))
+
     def _parameters(self, slot: int, channels: int) -> Parameters | None:
         _require(slot < self.machine.vector.parameter_slots)
         return self.parameters.parameters(slot, channels)
 
-    def _target(self, one: Requant | Elementwise | WindowReduce | Lookup) -> Lines:
+    def _target(
+        self, one: Requant | Elementwise | WindowReduce | Lookup | RealElementwise
+    ) -> Lines:
         strides = (one.out_stride_0, one.out_stride_1, one.out_stride_2)
         return self._lines(
             one.out_line, one.counts, strides, one.out_lane, one.channels, one.out_format

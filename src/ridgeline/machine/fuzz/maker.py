@@ -21,6 +21,7 @@ from ridgeline.machine.instructions import (
     LoadWeights,
     Lookup,
     MatMul,
+    RealElementwise,
     Requant,
     Space,
     Store,
@@ -45,6 +46,7 @@ _SHARES: dict[type[Instruction], int] = {
     Elementwise: 4,
     WindowReduce: 5,
     Lookup: 3,
+    RealElementwise: 4,
 }
 
 
@@ -79,11 +81,13 @@ class Maker:
             Elementwise: one.elementwise,
             WindowReduce: one.window_reduce,
             Lookup: one.lookup,
+            RealElementwise: one.real_elementwise,
         }
         able: dict[type[Instruction], bool] = {
             Elementwise: bool(one.elementwise_operations),
             WindowReduce: bool(one.window_operations),
             Lookup: "lookup" in machine.vector.operations,
+            RealElementwise: bool(one.real_operations),
         }
         chosen = [kind for kind in makers if kind in kinds and able.get(kind, True)]
         self.makers = [makers[kind] for kind in chosen]
@@ -144,7 +148,7 @@ class Maker:
         extra = 0
         if self.draw.chance(0.1):
             extra = 1 << self.draw.between(0, self.machine.unified_buffer.banks - 1)
-        if isinstance(one, (Elementwise, WindowReduce, Lookup)):
+        if isinstance(one, (Elementwise, WindowReduce, Lookup, RealElementwise)):
             return replace(one, in_banks=read | extra, out_banks=written)
         if isinstance(one, Requant):
             return replace(one, out_banks=written | extra)

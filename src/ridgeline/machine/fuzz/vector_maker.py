@@ -9,9 +9,17 @@ import numpy as np
 
 from ridgeline.machine.description import Machine
 from ridgeline.machine.fuzz.draw import Draw
-from ridgeline.machine.instructions import Elementwise, Lookup, MatMul, Requant, WindowReduce
+from ridgeline.machine.instructions import (
+    Elementwise,
+    Lookup,
+    MatMul,
+    RealElementwise,
+    Requant,
+    WindowReduce,
+)
 from ridgeline.machine.instructions.array import INT8, INT16, UINT8
 from ridgeline.machine.instructions.lookup import table_lines
+from ridgeline.machine.instructions.real import REAL_OPERATIONS, SLOPE
 from ridgeline.machine.instructions.vector import (
     DEPTHWISE,
     ELEMENTWISE_OPERATIONS,
@@ -36,6 +44,7 @@ class VectorMaker:
         self.elementwise_operations = [
             i for i, name in enumerate(ELEMENTWISE_OPERATIONS) if name in able
         ]
+        self.real_operations = [i for i, name in enumerate(REAL_OPERATIONS) if name in able]
         self.window_operations = [i for i, name in enumerate(WINDOW_OPERATIONS) if name in able]
 
     def zero_point(self, code: int) -> int:
@@ -176,4 +185,35 @@ class VectorMaker:
             stride_1=walk.strides[1],
             stride_2=walk.strides[2],
             table_line=draw.between(0, lines - table_lines(self.machine)),
+        )
+
+    def real_elementwise(self) -> RealElementwise:
+        """A RealElementwise of an operation that the machine has."""
+        draw, lines = self.draw, self.machine.unified_buffer.lines
+        counts = draw.counts(min(24, lines // 4))
+        output = self._output(counts, self.line_bytes, [UINT8, INT8])
+        operation, code = draw.choice(self.real_operations), draw.choice((UINT8, INT8))
+        a, b = (draw.walk(0, lines, draw.line_strides(1), counts) for _ in range(2))
+        return RealElementwise(
+            **output,
+            operation=operation,
+            format=code,
+            count_0=counts[0],
+            count_1=counts[1],
+            count_2=counts[2],
+            a_line=a.start,
+            a_stride_0=a.strides[0],
+            a_stride_1=a.strides[1],
+            a_stride_2=a.strides[2],
+            b_line=0 if operation == SLOPE else b.start,
+            b_stride_0=b.strides[0],
+            b_stride_1=b.strides[1],
+            b_stride_2=b.strides[2],
+            lane=self._input_lane(output["channels"]),
+            zero_a=self.zero_point(code),
+            zero_b=self.zero_point(code),
+            scale_a=self._scale(),
+            scale_b=self._scale(),
+            scale=self._scale(),
+            slot=draw.between(0, self.machine.vector.parameter_slots - 1),
         )

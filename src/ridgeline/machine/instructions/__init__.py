@@ -6,6 +6,7 @@ The reference in docs/isa.md is generated from these classes.
 from ridgeline.machine.instructions.activity import Activity
 from ridgeline.machine.instructions.array import MatMul
 from ridgeline.machine.instructions.lookup import Lookup
+from ridgeline.machine.instructions.real import RealElementwise
 from ridgeline.machine.instructions.state import Accesses, Space, State
 from ridgeline.machine.instructions.transfer import (
     HostRead,
@@ -35,6 +36,7 @@ INSTRUCTIONS: dict[int, type[Instruction]] = {
         Elementwise,
         WindowReduce,
         Lookup,
+        RealElementwise,
     )
 }
 
@@ -53,6 +55,7 @@ __all__ = [
     "LoadWeights",
     "Lookup",
     "MatMul",
+    "RealElementwise",
     "Requant",
     "Space",
     "State",
