@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from ridgeline.cli import diff
 from ridgeline.errors import RidgelineError
 from ridgeline.files import read_whole
 from ridgeline.machine import loader
+from ridgeline.machine.program import HostSegment, load_program
 
 Run = Callable[..., Any]
 
@@ -84,6 +89,56 @@ def test_without_a_word_the_limit_is_what_is_free() -> None:
     )
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert 1e8 < float(made.stdout) <= 4 * pages
+
+
+def test_a_program_whose_host_part_names_a_file(
+    ridgeline: Run, program: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ONNX Runtime would read it from the folder that the command is called in."""
+    made = load_program(program)
+    number, segment = next(
+        (n, s) for n, s in enumerate(made.segments) if isinstance(s, HostSegment)
+    )
+    model = onnx.load_model_from_string(segment.model)
+    tensor = model.graph.initializer[0]
+    stored = numpy_helper.to_array(tensor)
+    (tmp_path / "secret").write_bytes(np.asarray(stored).tobytes())
+    tensor.ClearField("raw_data")
+    tensor.ClearField("float_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    entry = tensor.external_data.add()
+    entry.key, entry.value = "location", "secret"
+    other = replace(segment, model=model.SerializeToString())
+    segments = (*made.segments[:number], other, *made.segments[number + 1 :])
+    replace(made, segments=segments).save(tmp_path / "p.rlp")
+    monkeypatch.chdir(tmp_path)
+    result = ridgeline("execute", "p.rlp", "--input", data)
+    assert result.err == (
+        f"error: a program's host part: initializer '{tensor.name}' keeps its values in another"
+        " file\n"
+    )
+    assert result.code == 2
+
+
+@linux
+def test_an_archive_of_a_few_bytes_that_unpacks_to_gigabytes(tmp_path: Path, shipped: Any) -> None:
+    path = tmp_path / "bomb.npz"
+    header = io.BytesIO()
+    kind = {"descr": "<f4", "fortran_order": False, "shape": (1 << 20, 1, 28, 28)}
+    np.lib.format.write_array_header_1_0(header, kind)
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("image.npy", "w") as member,
+    ):
+        member.write(header.getvalue() + bytes(1 << 20))
+    made = _command("run", shipped.model, "--input", path, memory_gb="2")
+    assert made.stderr == (
+        f"error: {path}: array 'image' does not fit into the memory (Unable to allocate 3.06 GiB"
+        " for an array with shape (822083584,) and data type float32; the limit is 2.0 GB, which"
+        " RIDGELINE_MEMORY_GB changes). Give fewer samples, or make the file again if it should be"
+        " small\n"
+    )
+    assert made.returncode == 2
 
 
 def test_a_file_up_to_its_limit_is_read_whole(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ridgeline.cli.memory import limit_text
 from ridgeline.errors import RidgelineError, did_you_mean
 
 Array = npt.NDArray[Any]
@@ -78,8 +79,9 @@ def _member(archive: Any, name: str, where: str) -> Array:
     except OSError:
         raise
     except MemoryError as error:
+        why = "; ".join(filter(None, (str(error), limit_text())))
         raise RidgelineError(
-            f"array '{name}' does not fit into the memory ({error})".replace(" ()", ""),
+            f"array '{name}' does not fit into the memory ({why})".replace(" ()", ""),
             where=where,
             fix="Give fewer samples, or make the file again if it should be small",
         ) from error

@@ -32,7 +32,7 @@ def load_model(source: Path | str | bytes) -> tuple[Any, str]:
     """
     if isinstance(source, bytes):
         model = _parse(source, "the model's bytes")
-        _refuse_external(model)
+        refuse_external(model)
         return model, model.graph.name or "model"
     path = Path(source)
     model = _parse(_read(path), str(path))
@@ -155,12 +155,15 @@ def _external_tensors(model: Any) -> list[Any]:
     ]
 
 
-def _refuse_external(model: Any) -> None:
+def refuse_external(
+    model: Any,
+    where: str = "the model's bytes",
+    fix: str = "Read the model from its path instead.",
+) -> None:
+    """Refuse a ModelProto of which any part lies in a file, where nothing says in which folder."""
     for tensor in _external_tensors(model):
         raise RidgelineError(
-            f"initializer '{tensor.name}' keeps its values in another file",
-            where="the model's bytes",
-            fix="Read the model from its path instead.",
+            f"initializer '{tensor.name}' keeps its values in another file", where=where, fix=fix
         )
 
 

@@ -14,6 +14,7 @@ import onnx
 import onnxruntime
 
 from ridgeline.errors import RidgelineError, did_you_mean
+from ridgeline.frontend.onnx_file import refuse_external
 from ridgeline.frontend.session_values import run_session
 
 Array = npt.NDArray[Any]
@@ -113,7 +114,12 @@ class OnnxRuntimeExecutor:
         session = self._sessions.get(key)
         if session is None:
             try:
+                if isinstance(model, bytes):
+                    # It may come from anyone's program; ONNX Runtime would open what it names.
+                    refuse_external(onnx.load_model_from_string(model), "a program's host part", "")
                 session = create_session(model)
+            except RidgelineError:
+                raise
             except Exception as error:
                 raise RidgelineError(
                     f"ONNX Runtime cannot load the model: {_text(error)}",
