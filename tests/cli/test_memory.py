@@ -94,7 +94,7 @@ def test_without_a_word_the_limit_is_what_is_free() -> None:
 def test_a_program_whose_host_part_names_a_file(
     ridgeline: Run, program: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ONNX Runtime would read it from the folder that the command is called in."""
+    """It lies where the command is called, and is not read."""
     made = load_program(program)
     number, segment = next(
         (n, s) for n, s in enumerate(made.segments) if isinstance(s, HostSegment)

@@ -115,7 +115,8 @@ class OnnxRuntimeExecutor:
         if session is None:
             try:
                 if isinstance(model, bytes):
-                    # It may come from anyone's program; ONNX Runtime would open what it names.
+                    # It may be from anyone's program: whether a file is opened is not left to
+                    # ONNX Runtime.
                     refuse_external(onnx.load_model_from_string(model), "a program's host part", "")
                 session = create_session(model)
             except RidgelineError:
