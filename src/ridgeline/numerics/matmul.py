@@ -53,8 +53,10 @@ def sliced_matmul(
     if k <= slice_length:
         return np.matmul(a, b, out=out)
     total = np.zeros(out.shape, np.float64)
-    for start in range(0, k, slice_length):
-        end = start + slice_length
+    slices = -(-k // slice_length)
+    for number in range(slices):
+        # As even as they can be: BLAS is slow on a thin last one.
+        start, end = k * number // slices, k * (number + 1) // slices
         total += np.matmul(a[:, start:end], b[start:end], out=out)
     return total
 

@@ -47,6 +47,8 @@ class Batcher:
         self._jobs: dict[tuple[Any, ...], list[tuple[int, Job]]] = {}
         self._combinations: dict[tuple[Any, ...], tuple[Combination, list[Output]]] = {}
         self._count = 0
+        self._last_combined = (-1, 0)
+        """Place of the last elementwise instruction, and which outputs it was added to."""
         self._weights: dict[tuple[Any, ...], Weights] = {}
         self._tables: dict[Key, Bytes] = {}
 
@@ -71,7 +73,16 @@ class Batcher:
             found = (Combination(self._tables[key], one), list[Output]())
             self._combinations[key, one.channels] = found
         combination, outputs = found
-        outputs.append((self._count, target, combination.add(a, b)))
+        row = combination.add(a, b)
+        # Of two writes with none between them, one walk may do both.
+        follows = outputs and self._last_combined == (self._count - 1, id(outputs))
+        longer = outputs[-1][1].followed_by(target) if follows else None
+        if longer is None:
+            outputs.append((self._count, target, row))
+        else:
+            place, _, row = outputs[-1]
+            outputs[-1] = (place, longer, row)
+        self._last_combined = (self._count, id(outputs))
         self._count += 1
 
     def take(self) -> Batch | None:
@@ -91,6 +102,7 @@ class Batcher:
                 writes.append((place, Write(target, number, rows, columns)))
         writes.sort(key=lambda pair: pair[0])
         self._jobs, self._combinations, self._count = {}, {}, 0
+        self._last_combined = (-1, 0)
         return Batch(tuple(computations), tuple(write for _, write in writes))
 
     def _product(self, rounding: Rounding, jobs: list[Job]) -> Product:

@@ -22,7 +22,10 @@ class Chain:
         self.parts.append(part)
         inside = part[0].inside
         if inside is not None:
-            self.first, self.last = min(self.first, inside.first), max(self.last, inside.last)
+            if inside.first < self.first:
+                self.first = inside.first
+            if inside.last > self.last:
+                self.last = inside.last
 
 
 class Chains:

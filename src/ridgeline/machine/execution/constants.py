@@ -20,7 +20,7 @@ from ridgeline.machine.program import Program
 class Tile:
     """A tile of constant weights: what brings it, and a number that tells tiles apart.
 
-    Not frozen: there are tens of thousands, and a frozen one takes four times as long to make.
+    Never changed, but not frozen: a frozen one takes three times as long to make.
     """
 
     number: int
@@ -59,7 +59,8 @@ class Constants:
         """Whether device memory [start, end) holds its constants for as long as it runs."""
         if start < 0 or end > self.memory.size:
             return False
-        return not any(first < end and start < last for first, last in self.written)
+        written = self.written
+        return not written or not any(first < end and start < last for first, last in written)
 
     def tile(self, one: LoadWeights) -> Tile | None:
         """What LoadWeights brings, or None when that is known only as it runs."""

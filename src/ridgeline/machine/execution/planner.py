@@ -174,8 +174,8 @@ class _Planner:
 
     def _load_weights(self, one: LoadWeights) -> None:
         array = self.machine.array
-        _require(one.slot < array.weight_slots)
-        _require(0 < one.k <= array.rows and 0 < one.n <= array.cols)
+        fits = 0 < one.k <= array.rows and 0 < one.n <= array.cols
+        _require(fits and one.slot < array.weight_slots)
         tile = self.constants.tile(one)
         self.weights.load(one, tile)
         if tile is not None:
@@ -206,23 +206,23 @@ class _Planner:
     # Array unit.
 
     def _matmul(self, one: MatMul) -> None:
-        array = self.machine.array
-        window = self._window(one)
+        array, entry, m = self.machine.array, one.entry, one.m
         _require(one.slot < array.weight_slots and one.k <= array.rows)
-        _require(one.entry + one.m <= array.accumulator_entries)
+        _require(entry + m <= array.accumulator_entries)
+        window = self._window(one)
         if window.inside is not None:
             self._before_read(window.inside.first, window.inside.last)
         tile = self.weights.tile(one.slot)
-        chain = self.chains.exactly(one.entry, one.m)
+        chain = self.chains.exactly(entry, m)
         if tile is None or (one.accumulate and chain is None):
-            self._settle_entries(one.entry, one.m)
+            self._settle_entries(entry, m)
             self.steps += map(One, self.weights.owed(one.slot))
             self.steps.append(One(one))
             return
         if not one.accumulate:
             if chain is None:
-                self._settle_entries(one.entry, one.m)
-            chain = Chain(one.entry, one.m)
+                self._settle_entries(entry, m)
+            chain = Chain(entry, m)
             self.chains.put(chain)
         assert chain is not None
         chain.add((window, tile))

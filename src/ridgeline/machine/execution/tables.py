@@ -52,13 +52,16 @@ class Combination:
         self.table = table
         self.single = one.operation == RESCALE
         self.channels = one.channels
-        self.pairs: list[tuple[Lines, Lines | None]] = []
+        self.first: list[Lines] = []
+        self.second: list[Lines] = []
         self.m = 0
 
     def add(self, a: Lines, b: Lines | None) -> int:
         """Take one more instruction; the row of its first vector in the result."""
         row = self.m
-        self.pairs.append((a, b))
+        _append(self.first, a)
+        if b is not None:
+            _append(self.second, b)
         self.m += a.m
         return row
 
@@ -66,10 +69,10 @@ class Combination:
         """The stored bytes [m, channels] of all instructions in turn."""
         shape = (self.m, self.channels)
         index = scratch.array("index", shape, np.intp)
-        self._copy(state, [a for a, _ in self.pairs], index)
+        self._copy(state, self.first, index)
         if not self.single:
             second = scratch.array("second", shape, np.uint8)
-            self._copy(state, [b for _, b in self.pairs if b is not None], second)
+            self._copy(state, self.second, second)
             np.left_shift(index, 8, out=index)
             np.bitwise_or(index, second, out=index)
         return self.table.take(index)
@@ -81,6 +84,15 @@ class Combination:
             bytes_read = walk.plane(state.buffer)
             target[row : row + walk.m].reshape(bytes_read.shape)[...] = bytes_read
             row += walk.m
+
+
+def _append(walks: list[Lines], walk: Lines) -> None:
+    """Add a walk, as more of the last one where the two are one walk."""
+    longer = walks[-1].followed_by(walk) if walks else None
+    if longer is None:
+        walks.append(walk)
+    else:
+        walks[-1] = longer
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -50,9 +50,12 @@ def bytes_at(memory: Bytes, start: int, counts: Triple, strides: Triple, width: 
     return np.ndarray(shape, np.uint8, memory, start, (strides[2], strides[1], strides[0], 1))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Lines:
-    """A walk over vectors of the unified buffer: `width` lanes from `lane` on, in one format."""
+    """A walk over vectors of the unified buffer: `width` lanes from `lane` on, in one format.
+
+    Never changed, but not frozen: a frozen one takes three times as long to make.
+    """
 
     line: int
     counts: Triple
@@ -63,6 +66,8 @@ class Lines:
     first: int
     last: int
     """The lowest and highest line, planes included."""
+    lie_apart: bool
+    """Whether it is plain that no two vectors share a line."""
 
     @staticmethod
     def checked(
@@ -83,12 +88,41 @@ class Lines:
         inside = low >= 0 and high < lines and lane >= 0 and lane + width <= line_bytes
         if not inside or width < 1 or min(counts) < 1 or format_code > INT16:
             raise LeavesMemory
-        return Lines(line, counts, strides, lane, width, format_code, low, high)
+        lie_apart = apart(counts, strides, planes(format_code))
+        return Lines(line, counts, strides, lane, width, format_code, low, high, lie_apart)
 
     @property
     def m(self) -> int:
         """Vectors in all."""
         return self.counts[0] * self.counts[1] * self.counts[2]
+
+    def followed_by(self, other: Lines) -> Lines | None:
+        """One walk over these vectors, then those of `other`; None where there is none."""
+        alike = (self.lane, self.width, self.format) == (other.lane, other.width, other.format)
+        if not alike or self.counts[:2] != other.counts[:2] or other.counts[2] != 1:
+            return None
+        images, step = self.counts[2], (other.line - self.line) // self.counts[2]
+        if images > 1 and step != self.strides[2]:
+            return None
+        strides = (*self.strides[:2], step)
+        if self.strides[:2] != other.strides[:2] or self.line + images * step != other.line:
+            return None
+        counts = (*self.counts[:2], images + 1)
+        first, last = min(self.first, other.first), max(self.last, other.last)
+        lie_apart = apart(counts, strides, planes(self.format))
+        return Lines(
+            *(
+                self.line,
+                counts,
+                strides,
+                self.lane,
+                self.width,
+                self.format,
+                first,
+                last,
+                lie_apart,
+            )
+        )
 
     def plane(self, buffer: Bytes, number: int = 0) -> Bytes:
         """The bytes of one plane, [count_2, count_1, count_0, width]."""
@@ -109,7 +143,7 @@ class Lines:
 
     def write(self, buffer: Bytes, values: npt.NDArray[Any]) -> None:
         """Store integers [m, width], in order where vectors lie over each other."""
-        if not apart(self.counts, self.strides, planes(self.format)):
+        if not self.lie_apart:
             lanes = slice(self.lane, self.lane + self.width)
             places = nested(self.line, self.counts, self.strides)
             write_vectors(buffer, places, lanes, self.format, values)
