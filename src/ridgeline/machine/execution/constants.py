@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -37,12 +35,6 @@ class Parameters:
     scale: npt.NDArray[np.float32]
 
 
-_TILE: Callable[[LoadWeights], tuple[int, ...]] = attrgetter(
-    *("address", "row_stride", "k", "n", "transposed", "signed", "zero_point", "from_buffer")
-)
-"""All that a tile in device memory depends on."""
-
-
 class Constants:
     """The bytes that device memory starts with, and which of them stay as they are."""
 
@@ -52,7 +44,8 @@ class Constants:
             s for s in _written_spans(program) if s[0] < self.memory.size and s[1] > s[0]
         ]
         """Spans [start, end) among the constants that something writes."""
-        self._tiles: dict[tuple[int, ...], Tile] = {}
+        self._tiles: dict[int, Tile] = {}
+        self._made = 0
         self._parameters: dict[tuple[int, int], Parameters] = {}
 
     def stays(self, start: int, end: int) -> bool:
@@ -64,9 +57,11 @@ class Constants:
 
     def tile(self, one: LoadWeights) -> Tile | None:
         """What LoadWeights brings, or None when that is known only as it runs."""
-        key = _TILE(one)
-        known = self._tiles.get(key)
-        if known is not None or one.from_buffer:
+        if one.from_buffer:
+            return None
+        # By address alone: it is cheap, and two forms of tile at one address are just told apart.
+        known = self._tiles.get(one.address)
+        if known is not None and _same_tile(known.load, one):
             return known
         rows, width = (one.n, one.k) if one.transposed else (one.k, one.n)
         reach = (rows - 1) * one.row_stride
@@ -75,8 +70,9 @@ class Constants:
             return None
         least, most = (-128, 127) if one.signed else (0, 255)
         largest = max(abs(least - one.zero_point), abs(most - one.zero_point))
-        tile = Tile(len(self._tiles), one, largest)
-        self._tiles[key] = tile
+        self._made += 1
+        tile = Tile(self._made, one, largest)
+        self._tiles[one.address] = tile
         return tile
 
     def parameters(self, one: LoadParams) -> Parameters | None:
@@ -90,6 +86,15 @@ class Constants:
             known = Parameters(*read_parameters(self.memory, *key))
             self._parameters[key] = known
         return known
+
+
+def _same_tile(a: LoadWeights, b: LoadWeights) -> bool:
+    """Whether two loads from one address bring the same tile."""
+    return (
+        a.row_stride == b.row_stride
+        and (a.k, a.n, a.transposed) == (b.k, b.n, b.transposed)
+        and (a.signed, a.zero_point) == (b.signed, b.zero_point)
+    )
 
 
 def _written_spans(program: Program) -> list[tuple[int, int]]:

@@ -13,16 +13,13 @@ class WeightSlots:
     """The tile of each weight slot, where it is a constant."""
 
     def __init__(self) -> None:
-        self._tiles: dict[int, Tile] = {}
-        self._owed: dict[int, LoadWeights] = {}
+        self._tiles: dict[int, Tile | None] = {}
+        self._owed: dict[int, LoadWeights | None] = {}
 
     def load(self, one: LoadWeights, tile: Tile | None) -> None:
         """The slot now holds `tile`, still to be loaded; None: something that was loaded."""
-        self._tiles.pop(one.slot, None)
-        self._owed.pop(one.slot, None)
-        if tile is not None:
-            self._tiles[one.slot] = tile
-            self._owed[one.slot] = one
+        self._tiles[one.slot] = tile
+        self._owed[one.slot] = None if tile is None else one
 
     def tile(self, slot: int) -> Tile | None:
         return self._tiles.get(slot)
