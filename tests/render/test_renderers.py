@@ -164,6 +164,8 @@ def test_units() -> None:
     assert units.quantity(12, "B/s") == "12 B/s"
     assert units.seconds(0.00125) == "1.25 ms"
     assert units.seconds(5e-10) == "0.5 ns"
+    assert units.seconds(0) == "0 s"
+    assert units.small(0.0432, "W") == "43.2 mW"
     assert units.size(25165824) == "24 MiB"
     assert units.size(100) == "100 B"
     assert units.percent(0.98666, 2) == "98.67 %"

@@ -22,6 +22,8 @@ def seconds(value: float) -> str:
 
 def small(value: float, unit: str) -> str:
     """`value` with the prefix that suits it, from nano up: 3.2 mJ, 0.9 nW, 40 W."""
+    if value == 0:
+        return f"0 {unit}"
     for prefix, size in _SMALL:
         if value >= size:
             return f"{_three(value / size)} {prefix}{unit}"
