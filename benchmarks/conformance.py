@@ -15,7 +15,7 @@ import onnx
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from node_tests import Conformance, conformance, node_tests
+from node_tests import CLOSE_DECIBELS, Conformance, conformance, node_tests
 
 KINDS = ("right", "runtime", "refused", "wrong")
 
@@ -28,6 +28,8 @@ def main() -> None:
     print("\n| accelerated | tests |\n|---|---:|")
     print("\n".join(f"| {how} | {count} |" for how, count in sorted(found.accelerated.items())))
     print(f"| **together** | **{found.accelerated.total()}** |")
+    close = found.accelerated.total() - len(found.far)
+    print(f"\n{close} of them within {CLOSE_DECIBELS:g} dB; not: {', '.join(found.far)}.")
     print(f"\n{len(found.operators)} operators run: {', '.join(found.operators)}.")
     for line in found.wrong:
         print(f"\nWRONG {line}")

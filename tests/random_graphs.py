@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numeric_cases import Chooser
-from ridgeline.ir import Graph, Node, Value
+from ridgeline.ir import Graph, Node, TensorType, Value
 from single_node import bias_for, node_of
 
 
@@ -75,6 +75,45 @@ class NetworkMaker:
             return self.add("Concat", [x, branch], 1, {"axis": 1})
         return branch
 
+    def varied_step(self, x: Value) -> Value:
+        """A table, slopes by channel, a rearrangement, or real numbers of two tensors."""
+        choice = self.rng.random()
+        if choice < 0.2:
+            return self.table(x)
+        if choice < 0.35:
+            slopes = self.rng.normal(0, 1, (x.type.shape[1], 1, 1)).astype(np.float32)
+            slope = Value.constant(f"slope{len(self.nodes)}", slopes)
+            return self.add("PRelu", [x, slope], 1, {})
+        if choice < 0.7:
+            return self.move(x)
+        pooled = self.add("GlobalAveragePool", [x], 1, {})
+        other = pooled if self.rng.random() < 0.5 else self.table(x)
+        return self.add(str(self.rng.choice(["Sub", "Max", "Min", "Mul"])), [x, other], 1, {})
+
+    def table(self, x: Value) -> Value:
+        """A Lookup of any table; its function is never asked for."""
+        data = self.rng.integers(0, 256, 256, np.uint8).view(self.dtype)
+        table = Value.constant(f"table{len(self.nodes)}", data)
+        return self.add("Lookup", [x, table], 1, {"function": Graph("any", (), (), ())})
+
+    def move(self, x: Value) -> Value:
+        """A Move of x that keeps its quantisation: padded, cut, enlarged, turned or shuffled."""
+        numbers = np.arange(x.type.elements).reshape(x.type.shape)
+        if self.rng.random() < 0.5:
+            numbers = numbers.repeat(2, 2) if self.rng.random() < 0.5 else numbers.swapaxes(2, 3)
+        if self.rng.random() < 0.4:
+            pads = [(0, 0), *(tuple(self.rng.integers(0, 3, 2)) for _ in range(3))]
+            numbers = np.pad(numbers, pads, constant_values=-1)
+        if self.rng.random() < 0.4:
+            numbers = numbers[:, :: int(self.rng.choice([1, -1])), int(self.rng.integers(0, 2)) :]
+        if self.rng.random() < 0.3:
+            numbers = numbers[:, self.rng.permutation(numbers.shape[1])]
+        attrs = {"index": numbers, "fill": 0.4, "function": Graph("any", (), (), ())}
+        name = f"n{len(self.nodes)}_move"
+        output = Value(name, TensorType(numbers.shape, x.type.dtype, x.type.quant))
+        self.nodes.append(Node("Move", name, (x,), (output,), attrs))
+        return output
+
     def head(self, x: Value) -> Value:
         if self.rng.random() < 0.5:
             x = self.add("GlobalAveragePool", [x], 1, {})
@@ -85,8 +124,8 @@ class NetworkMaker:
         return self.add("MatMul", [flat, w], shape[1] * 100, {})
 
 
-def random_network(seed: int) -> Graph:
-    """A quantised graph with one or two outputs."""
+def random_network(seed: int, *, varied: bool = False) -> Graph:
+    """A quantised graph with one or two outputs; `varied` has more kinds of nodes."""
     maker = NetworkMaker(seed)
     rng = maker.rng
     shape = tuple(
@@ -95,7 +134,7 @@ def random_network(seed: int) -> Graph:
     x = maker.chooser.value(shape, maker.dtype, "image")
     first = x
     for _ in range(int(rng.integers(1, 7))):
-        x = maker.step(x)
+        x = maker.varied_step(x) if varied and rng.random() < 0.6 else maker.step(x)
     outputs = [x]
     if rng.random() < 0.6:
         outputs.append(maker.head(x))

@@ -47,6 +47,19 @@ def compiled(graph: Graph, seed: int) -> Program | None:
         return None
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_tables_slopes_and_moves_between_layers(seed: int) -> None:
+    graph = random_network(seed, varied=True)
+    program = compiled(graph, seed) or compile(graph, small_machine(DATAFLOWS[seed % 3]))
+    given = {v.name: random_stored(v, np.random.default_rng(seed)) for v in graph.inputs}
+    made = execute(program, given, OnnxRuntimeExecutor())
+    values = evaluate(graph, given)
+    for output in graph.outputs:
+        assert np.array_equal(made[output.name], values[id(output)]), output.name
+    assert all(layer.placed != "host" for layer in program.layers)
+    assert simulate(program).cycles > 0
+
+
 @pytest.mark.parametrize("seed", range(120))
 def test_bits_and_counts(seed: int) -> None:
     graph = random_network(seed)

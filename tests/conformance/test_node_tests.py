@@ -14,17 +14,17 @@ _STEP = 11
 
 
 def _nothing_wrong(tests: Iterable[NodeTest], right: float, accelerated: float) -> None:
-    """No test is wrong, and at least these shares are right and accelerated."""
+    """No test is wrong, and at least these shares are right, and accelerated and close."""
     found = conformance(tests)
     assert found.wrong == ()
     assert found.executed["right"] >= right * found.tests
-    assert found.accelerated.total() >= accelerated * found.tests
+    assert found.accelerated.total() - len(found.far) >= accelerated * found.tests
 
 
 def test_a_sample_is_right_or_refused() -> None:
-    _nothing_wrong(node_tests()[::_STEP], 0.75, 0.12)
+    _nothing_wrong(node_tests()[::_STEP], 0.75, 0.25)
 
 
 @pytest.mark.peer
 def test_all_are_right_or_refused() -> None:
-    _nothing_wrong(node_tests(), 0.79, 0.16)
+    _nothing_wrong(node_tests(), 0.79, 0.28)

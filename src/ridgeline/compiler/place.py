@@ -70,20 +70,37 @@ _READ_FLATTENED = ("MatMul", "Reshape")
 
 
 def _wanted_axes(graph: Graph) -> dict[int, int]:
-    """The channel axis that the first reader with a wish of its own asks for, by id(value)."""
+    """The channel axis that the first reader with a wish asks for, by id(value).
+
+    What works element by element passes on the wish of who reads its result.
+    """
     wanted: dict[int, int] = {}
-    for node in graph.nodes:
+    for node in reversed(graph.nodes):
         value = node.optional(0)
         if value is None or not is_quantized_node(node):
             continue
-        if node.op in _CHANNELS_SECOND and len(value.type.shape) > 2:
-            wanted.setdefault(id(value), 1)
+        rank = len(value.type.shape)
+        passed = wanted.get(id(node.output))
+        if node.op in _CHANNELS_SECOND and rank > 2:
+            wanted[id(value)] = 1
         elif node.op == "MatMul":
-            wanted.setdefault(id(value), len(value.type.shape) - 1)
+            wanted[id(value)] = rank - 1
+        elif node.op == "PRelu" and node.input(1).type.elements > 1:
+            wanted[id(value)] = _longest(node.input(1).type.shape, rank)
+        elif node.op in _ELEMENTWISE and passed is not None:
+            for operand in node.inputs:
+                if operand is not None and len(operand.type.shape) == len(node.output.type.shape):
+                    wanted[id(operand)] = passed
     return wanted
 
 
 _CHANNELS_SECOND = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool")
+_ELEMENTWISE = ("Add", "Mul", "Sub", "Max", "Min", "PRelu", "Clip", "Lookup", "Concat")
+
+
+def _longest(shape: tuple[int, ...], rank: int) -> int:
+    """The axis of a tensor of `rank` along which a broadcast constant varies."""
+    return rank - len(shape) + max(range(len(shape)), key=lambda i: shape[i])
 
 
 def _store_outputs(node: Node, storage: Stores) -> None:
