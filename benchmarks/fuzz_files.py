@@ -69,7 +69,7 @@ def main() -> None:
         counts += _round(options, options.seed * 100_000 + round_number, left, findings)
         minutes = (time.monotonic() - begun) / 60
         print(f"{minutes:.0f} min, {dict(sorted(counts.items()))}", flush=True)
-    kept = sorted(p.name for p in findings.iterdir() if p.is_dir())
+    kept = sorted(p.parent.name for p in findings.glob("*/what.txt"))
     print(
         f"{sum(counts.values()):,} files in {options.minutes} minutes; found: {kept or 'nothing'}"
     )
