@@ -131,7 +131,7 @@ def _work(options: Any) -> None:
     watch = Watch()
     bench = Bench(findings / "sandbox", chance)
     sys.addaudithook(watch)
-    signal.signal(signal.SIGALRM, _too_long)
+    signal.signal(signal.SIGPROF, _too_long)  # of processor time: others may use the computer
     for _ in range(CASES_A_WORKER):
         kind = options.only or chance.choice(KINDS)
         (findings / "heart").touch()
@@ -173,7 +173,7 @@ def _run(command: list[str]) -> Outcome:
     from ridgeline.cli.app import app
 
     out, err = io.StringIO(), io.StringIO()
-    signal.alarm(MOST_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             app(command)
@@ -183,7 +183,7 @@ def _run(command: list[str]) -> Outcome:
     except BaseException as error:
         return Outcome("found", traceback.format_exc()[-6000:], _name(error))
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     message = err.getvalue()
     if code not in (0, 1, 2):
         return Outcome("found", f"exit code {code}: {message}", f"code-{code}")

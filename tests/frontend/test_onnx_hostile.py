@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend import onnx_file
+from ridgeline.frontend.onnx_order import in_order
 from ridgeline.frontend.onnx_reader import read_onnx
 
 OPSETS = [helper.make_opsetid("", 18), helper.make_opsetid("local", 1)]
@@ -353,3 +354,23 @@ def test_a_device_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         "/dev/zero: the file has more than 1,000 bytes, the limit of ONNX files. Export the model"
         " with external data."
     )
+
+
+def test_a_long_file_that_is_sorted_backwards() -> None:
+    count = 3000
+    names = ["x", *(f"v{i}" for i in range(count - 1)), "y"]
+    nodes = [helper.make_node("Neg", [names[i]], [names[i + 1]], f"n{i}") for i in range(count)]
+    ordered = in_order(_model(nodes[::-1]).graph, "f")
+    assert [node.name for node in ordered] == [f"n{i}" for i in range(count)]
+
+
+def test_a_file_that_is_sorted_stays_as_it_is() -> None:
+    nodes = [
+        helper.make_node("Abs", ["x"], ["b"], "second branch first"),
+        helper.make_node("Neg", ["x"], ["a"], "first branch"),
+        helper.make_node("Neg", ["b"], ["c"], "of the second"),
+        helper.make_node("Add", ["a", "c"], ["y"], "join"),
+        helper.make_node("Abs", ["a"], ["d"], "of the first, last"),
+    ]
+    graph = _model(nodes).graph
+    assert in_order(graph, "f") == list(graph.node)

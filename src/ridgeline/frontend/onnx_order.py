@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import Any
 
 from ridgeline.errors import RidgelineError
@@ -22,23 +23,29 @@ def in_order(graph: Any, where: str) -> list[Any]:
                 where=where,
                 fix="The file is damaged: export the model again.",
             )
-    made = {name for node in graph.node for name in node.output if name}
-    reads = [(node, {*node.input, *captured_names(node)} & made) for node in graph.node]
-    ready = set[str]()
-    ordered: list[Any] = []
-    while reads:
-        waiting: list[tuple[Any, set[str]]] = []
-        for node, names in reads:
-            if names <= ready:
-                ordered.append(node)
-                ready.update(node.output)
-            else:
-                waiting.append((node, names))
-        if len(waiting) == len(reads):
-            raise RidgelineError(
-                f"node '{name_of(waiting[0][0])}' is part of a cycle",
-                where=where,
-                fix="The file is damaged: export the model again.",
-            )
-        reads = waiting
-    return ordered
+    maker = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
+    users: dict[int, list[int]] = {}
+    missing: list[int] = []
+    for index, node in enumerate(graph.node):
+        sources = {maker[n] for n in (*node.input, *captured_names(node)) if n in maker}
+        missing.append(len(sources))
+        for source in sources:
+            users.setdefault(source, []).append(index)
+    # Of those that can be computed the first in the file, so that a sorted file stays as it is.
+    ready = [index for index, count in enumerate(missing) if not count]
+    ordered: list[int] = []
+    while ready:
+        index = heappop(ready)
+        ordered.append(index)
+        for user in users.get(index, ()):
+            missing[user] -= 1
+            if not missing[user]:
+                heappush(ready, user)
+    if len(ordered) < len(missing):
+        stuck = next(i for i, count in enumerate(missing) if count)
+        raise RidgelineError(
+            f"node '{name_of(graph.node[stuck])}' is part of a cycle",
+            where=where,
+            fix="The file is damaged: export the model again.",
+        )
+    return [graph.node[index] for index in ordered]
