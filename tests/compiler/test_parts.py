@@ -16,6 +16,7 @@ from ridgeline.compiler.allocate import Request, _Lines  # pyright: ignore[repor
 from ridgeline.compiler.layout import Box, Layout, Region, transfer
 from ridgeline.compiler.plan import Window, split_box
 from ridgeline.compiler.schedule import prefetch
+from ridgeline.machine.code import Code
 from ridgeline.machine.instructions import Load, State, Store
 from ridgeline.machine.order import synchronise
 
@@ -101,11 +102,10 @@ def test_no_two_live_regions_overlap(wanted: list[tuple[int, int, int]]) -> None
 def test_prefetch_keeps_the_meaning_and_moves_loads_up() -> None:
     program = compile(graph_of(convolution("plain", "uint8", "s8", 7)), small_machine())
     bare = [replace(i, waits=(0,) * 6) for i in program.instructions]
-    code = [(i, i.accesses(program.machine)) for i in bare]
     machine = program.machine
-    again = prefetch(code, machine, program.host_bytes, program.device_bytes)
-    assert sorted(str(i) for i, _ in again) == sorted(map(str, bare))
-    ordered = synchronise([i for i, _ in again], machine, program.host_bytes, program.device_bytes)
+    again = prefetch(Code.of(bare), machine, program.host_bytes, program.device_bytes)
+    assert sorted(map(str, again.instructions())) == sorted(map(str, bare))
+    ordered = synchronise(again.instructions(), machine, program.host_bytes, program.device_bytes)
     results: list[Any] = []
     for instructions in (program.instructions, ordered):
         state = State.blank(machine, program.host_bytes, program.device_bytes)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from reference_ordering import synchronise_plainly
 from ridgeline.machine.check import find_faults
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import (
@@ -24,7 +25,6 @@ from ridgeline.machine.instructions import (
     WindowReduce,
 )
 from ridgeline.machine.loader import load_machine
-from ridgeline.machine.order import synchronise
 from ridgeline.machine.program import DeviceSegment, Layer, Program
 
 DEVICE_BYTES = 4096
@@ -39,7 +39,7 @@ def machine(*settings: str) -> Machine:
 
 def faults_of(*instructions: Instruction, settings: tuple[str, ...] = ()) -> str:
     made = machine(*settings)
-    ordered = synchronise(list(instructions), made, 64, 2 * DEVICE_BYTES)
+    ordered = synchronise_plainly(list(instructions), made, 64, 2 * DEVICE_BYTES)
     layers: tuple[Layer, ...] = ()
     program = Program(
         "t",

@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ridgeline.compiler.plan import WeightTile
+from ridgeline.machine.code import Code, Row, row_of
 from ridgeline.machine.description import Machine
-from ridgeline.machine.instructions import (
-    Accesses,
-    Elementwise,
-    Instruction,
-    Load,
-    LoadParams,
-    LoadWeights,
-    Lookup,
-    MatMul,
-    RealElementwise,
-    Requant,
-    Space,
-    Store,
-    WindowReduce,
-)
-from ridgeline.machine.operands import bank_mask
-
-Traced = tuple[Instruction, Accesses]
-"""An instruction and what it touches, worked out once."""
+from ridgeline.machine.instructions import Instruction, LoadParams, LoadWeights
+from ridgeline.machine.order import touched_banks
 
 
 class Builder:
@@ -32,7 +14,10 @@ class Builder:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.code: list[Traced] = []
+        self._opcodes: list[int] = []
+        self._layers: list[int] = []
+        self._rows: list[int] = []
+        self._tables: dict[int, list[Row]] = {}
         self._slots: dict[int, tuple[int, int, int, int]] = {}
         self._slot_use: list[int] = list(range(machine.array.weight_slots))
         self._params: dict[int, int] = {}
@@ -40,20 +25,21 @@ class Builder:
         self._entry = 0
 
     def add(self, instruction: Instruction) -> None:
-        """Append an instruction, with the masks of the banks that it touches."""
-        accesses = instruction.accesses(self.machine)
-        self.code.append((self._with_banks(instruction, accesses), accesses))
+        """Append an instruction; its masks of banks follow from what it touches."""
+        self.put(type(instruction), instruction.layer, row_of(instruction))
 
-    def _with_banks(self, instruction: Instruction, accesses: Accesses) -> Instruction:
-        reads = bank_mask(accesses.reads.get(Space.BUFFER), self.machine)
-        writes = bank_mask(accesses.writes.get(Space.BUFFER), self.machine)
-        if isinstance(instruction, (Elementwise, WindowReduce, Lookup, RealElementwise)):
-            return replace(instruction, in_banks=reads, out_banks=writes)
-        if isinstance(instruction, Requant):
-            return replace(instruction, out_banks=writes)
-        if isinstance(instruction, (Load, Store, MatMul, LoadWeights)):
-            return replace(instruction, banks=reads | writes)
-        return instruction
+    def put(self, kind: type[Instruction], layer: int, row: Row) -> None:
+        """Append an instruction given as the values of its operands, in their order."""
+        table = self._tables.setdefault(kind.opcode, [])
+        self._opcodes.append(kind.opcode)
+        self._layers.append(layer)
+        self._rows.append(len(table))
+        table.append(row)
+
+    def code(self) -> Code:
+        """All instructions so far, in program order, with the masks of the banks they touch."""
+        code = Code.made(self._opcodes, self._layers, self._rows, self._tables)
+        return code.with_banks(*touched_banks(code, self.machine))
 
     def weights(self, tile: WeightTile, signed: bool, zero_point: int, layer: int) -> int:
         """The slot that holds a tile; loads it over the one used longest ago unless it is there."""

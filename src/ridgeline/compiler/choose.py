@@ -15,8 +15,8 @@ from ridgeline.compiler.lower_matmul import most_rows
 from ridgeline.compiler.plan import TiledLayer
 from ridgeline.compiler.schedule import prefetch
 from ridgeline.machine.description import Machine
-from ridgeline.machine.order import synchronise_traced
-from ridgeline.machine.simulate import simulate_instructions
+from ridgeline.machine.order import synchronise_code
+from ridgeline.machine.simulate import simulate_code
 
 DIVISORS = (1, 2, 4)
 """Candidates: the most rows that a MatMul may stream, and these parts of it."""
@@ -74,6 +74,6 @@ class Chooser:
         tried = replace(layer, rows=rows)
         for number in range(min(BOXES, len(layer.boxes))):
             emitter.emit_box(tried, number)
-        code = prefetch(emitter.builder.code, self.machine, 0, self.device_bytes)
-        instructions = synchronise_traced(code, self.machine, 0, self.device_bytes)
-        return simulate_instructions(instructions, self.machine)[1]
+        code = prefetch(emitter.builder.code(), self.machine, 0, self.device_bytes)
+        ordered = synchronise_code(code, self.machine, 0, self.device_bytes)
+        return simulate_code(ordered, self.machine)[1]

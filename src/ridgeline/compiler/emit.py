@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ridgeline.compiler.allocate import Segment, source_box
-from ridgeline.compiler.builder import Builder, Traced
+from ridgeline.compiler.builder import Builder
 from ridgeline.compiler.layout import Box, Region, gathered, transfer
 from ridgeline.compiler.lower_matmul import lower_matmul
 from ridgeline.compiler.lower_move import lower_move
@@ -18,6 +18,7 @@ from ridgeline.compiler.lower_vector import (
     lower_window,
 )
 from ridgeline.compiler.plan import Operand, TiledLayer, split_box
+from ridgeline.machine.code import Code
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Load, Store
 
@@ -35,7 +36,7 @@ class Emitter:
         self.addresses = addresses
         self.on_chip: set[int] = set()
 
-    def emit(self, layers: list[TiledLayer]) -> list[Traced]:
+    def emit(self, layers: list[TiledLayer]) -> Code:
         """The segment's instructions in program order, without waits."""
         for layer in layers:
             if layer.plan.kind != "alias":
@@ -43,7 +44,7 @@ class Emitter:
                 self._load_table(layer)
                 for number in range(len(layer.boxes)):
                     self.emit_box(layer, number)
-        return self.builder.code
+        return self.builder.code()
 
     def _load_residents(self, layer: TiledLayer) -> None:
         """Bring operands on chip that stay there and still lie in device memory."""

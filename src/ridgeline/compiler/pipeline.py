@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from ridgeline.compiler.allocate import Segment, tile_and_allocate
 from ridgeline.compiler.analyse import Analyst
 from ridgeline.compiler.borders import Borders, host_segment
-from ridgeline.compiler.builder import Traced
 from ridgeline.compiler.choose import Chooser
 from ridgeline.compiler.constants import ConstantPool
 from ridgeline.compiler.describe import describe_layers, dump_plan, dump_program, dump_tiles
@@ -20,9 +19,10 @@ from ridgeline.compiler.schedule import prefetch
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Graph, Node, Value
 from ridgeline.machine.check import check
+from ridgeline.machine.code import Code
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import HostRead, HostWrite, Instruction
-from ridgeline.machine.order import synchronise_traced
+from ridgeline.machine.order import synchronise_code
 from ridgeline.machine.program import DeviceSegment, Program
 from ridgeline.machine.program import Segment as ProgramSegment
 from ridgeline.passes.dead import remove_dead
@@ -55,27 +55,27 @@ def compile_located(
     graph: Graph, machine: Machine, *, dump: Dump | None = None, host_link: bool = True
 ) -> Compiled:
     """`compile`, and the lines of each tile on chip, for those who look into an execution."""
-    tell = dump or _ignore
     graph = remove_dead(graph)
     placement = place(graph, machine)
-    tell("place", _placement_text(placement))
+    _tell(dump, "place", lambda: _placement_text(placement))
     run = _Compilation(graph, machine, placement, host_link)
     plans = run.plan()
-    tell("plan", dump_plan(plans))
+    _tell(dump, "plan", lambda: dump_plan(plans))
     tiled = run.tile(plans)
-    tell("tile", dump_tiles(tiled))
+    _tell(dump, "tile", lambda: dump_tiles(tiled))
     run.assign_addresses(tiled)
-    tiled = run.choose(tiled)
-    tell("choose", dump_tiles(tiled))
-    program = run.emit(tiled)
-    tell("emit", dump_program(program))
+    chosen = run.choose(tiled)
+    _tell(dump, "choose", lambda: dump_tiles(chosen))
+    program = run.emit(chosen)
+    _tell(dump, "emit", lambda: dump_program(program))
     check(program)
-    layers = tuple(layer for _, made in tiled.values() for layer in made)
+    layers = tuple(layer for _, made in chosen.values() for layer in made)
     return Compiled(program, graph, layers)
 
 
-def _ignore(stage: str, text: str) -> None:
-    return None
+def _tell(dump: Dump | None, stage: str, text: Callable[[], str]) -> None:
+    if dump is not None:
+        dump(stage, text())
 
 
 def _placement_text(placement: Placement) -> str:
@@ -203,13 +203,14 @@ class _Compilation:
     def emit(self, tiled: dict[int, tuple[Segment, list[TiledLayer]]]) -> Program:
         """The program: every segment with its transfers, waits and layers."""
         borders = self.borders
-        raw: list[tuple[_Part, list[Traced]]] = []
+        raw: list[tuple[_Part, Code]] = []
         for number, part in enumerate(self.parts):
-            code: list[Traced] = []
+            code = Code.of(())
             if part.on_device:
                 segment, layers = tiled[number]
                 code = Emitter(self.machine, segment, self.addresses).emit(layers)
-                code = self._traced(self._reads(part)) + code + self._traced(self._writes(part))
+                reads, writes = Code.of(self._reads(part)), Code.of(self._writes(part))
+                code = Code.joined([reads, code, writes])
             else:
                 borders.host_tensors(part.entering, part.leaving)
             raw.append((part, code))
@@ -219,8 +220,8 @@ class _Compilation:
         for part, code in raw:
             if part.on_device:
                 code = prefetch(code, self.machine, host_bytes, device_bytes)
-                instructions = synchronise_traced(code, self.machine, host_bytes, device_bytes)
-                segments.append(DeviceSegment(instructions))
+                ordered = synchronise_code(code, self.machine, host_bytes, device_bytes)
+                segments.append(DeviceSegment(ordered))
             else:
                 segments.append(
                     host_segment(
@@ -240,9 +241,6 @@ class _Compilation:
             device_inputs=() if borders.host_link else inputs,
             device_outputs=() if borders.host_link else outputs,
         )
-
-    def _traced(self, instructions: list[Instruction]) -> list[Traced]:
-        return [(i, i.accesses(self.machine)) for i in instructions]
 
     def _reads(self, part: _Part) -> list[Instruction]:
         """Host to device memory, for what the device does not hold yet."""

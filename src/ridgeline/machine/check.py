@@ -5,16 +5,19 @@ Everything emitted, fuzzed or loaded from a file passes here before it runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ridgeline.errors import RidgelineError
 from ridgeline.machine.instructions import Instruction, LoadWeights, MatMul, Requant, Unit
 from ridgeline.machine.instructions.state import Accesses
 from ridgeline.machine.operands import bank_faults, byte_faults, operand_faults
-from ridgeline.machine.order import OrderTracker, space_sizes
+from ridgeline.machine.order import OrderTracker
 from ridgeline.machine.overlap import overlap_faults
 from ridgeline.machine.program import DeviceSegment, Program
+from ridgeline.machine.screen import proved_legal
 from ridgeline.machine.structure import structure_faults
+from ridgeline.machine.walks import space_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +53,35 @@ def find_faults(program: Program, most: int = 10) -> list[Fault]:
     if faults:
         return faults[:most]
     for number, segment in enumerate(program.segments):
-        if isinstance(segment, DeviceSegment):
-            checker = _SegmentCheck(program, number)
-            for index, instruction in enumerate(segment.instructions):
-                for text in checker.faults(instruction):
-                    name = type(instruction).__name__
-                    faults.append(Fault(number, index, name, text))
-                if len(faults) >= most:
-                    return faults[:most]
-            faults += [
-                Fault(number, len(segment.instructions), "Halt", text)
-                for text in checker.faults_at_end()
-            ]
-    return faults
+        if isinstance(segment, DeviceSegment) and not _is_proved(segment, program):
+            found = faults_one_by_one(program, number, segment.instructions, most - len(faults))
+            faults += found
+            if len(faults) >= most:
+                break
+    return faults[:most]
+
+
+def faults_one_by_one(
+    program: Program, number: int, instructions: Sequence[Instruction], most: int
+) -> list[Fault]:
+    """The first `most` faults of these instructions, as segment `number` of the program."""
+    checker = _SegmentCheck(program, number)
+    faults: list[Fault] = []
+    for index, instruction in enumerate(instructions):
+        name = type(instruction).__name__
+        faults += [Fault(number, index, name, text) for text in checker.faults(instruction)]
+        if len(faults) >= most:
+            return faults[:most]
+    at_end = checker.faults_at_end()
+    return faults + [Fault(number, len(instructions), "Halt", text) for text in at_end]
+
+
+def _is_proved(segment: DeviceSegment, program: Program) -> bool:
+    try:
+        code = segment.code
+    except OverflowError:
+        return False
+    return proved_legal(code, program.machine, program.host_bytes, program.device_bytes)
 
 
 class _SegmentCheck:

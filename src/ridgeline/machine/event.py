@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 from ridgeline.machine.instructions import Instruction
 
-NEVER = 1 << 60
-"""A cycle later than any: what cannot be known yet."""
-
 
 @dataclass(frozen=True, slots=True)
 class Event:

@@ -8,15 +8,17 @@ one place of which one is a write must be ordered by that knowledge, or by a sha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from ridgeline.machine.code import Code, Integers
 from ridgeline.machine.dataflow import DATAFLOW_RULES
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Instruction, Space, Unit
-from ridgeline.machine.instructions.state import GRANULE_BYTES, Accesses, Places
+from ridgeline.machine.instructions.state import Accesses, Places
+from ridgeline.machine.walks import SPACES, WalkTable, space_sizes
 
 UNITS = len(Unit)
 Clock = list[int]
@@ -153,63 +155,108 @@ class OrderTracker:
         self.starts[unit].append(tuple(start))
 
 
-def space_sizes(machine: Machine, host_bytes: int, device_bytes: int) -> dict[str, int]:
-    """How many places each space has."""
-    return {
-        Space.HOST: host_bytes // GRANULE_BYTES + 1,
-        Space.DEVICE: device_bytes // GRANULE_BYTES + 1,
-        Space.BUFFER: machine.unified_buffer.lines,
-        Space.ACCUMULATORS: machine.array.accumulator_entries,
-        Space.SLOTS: machine.array.weight_slots,
-        Space.PARAMETERS: machine.vector.parameter_slots,
-    }
-
-
 def synchronise(
-    instructions: list[Instruction], machine: Machine, host_bytes: int, device_bytes: int
+    instructions: Sequence[Instruction], machine: Machine, host_bytes: int, device_bytes: int
 ) -> tuple[Instruction, ...]:
     """The same instructions with waits that order every conflict, each of them necessary."""
-    code = [(i, i.accesses(machine)) for i in instructions]
-    return synchronise_traced(code, machine, host_bytes, device_bytes)
+    code = Code.of(instructions)
+    return synchronise_code(code, machine, host_bytes, device_bytes).instructions()
 
 
-def synchronise_traced(
-    code: Sequence[tuple[Instruction, Accesses]],
-    machine: Machine,
-    host_bytes: int,
-    device_bytes: int,
-) -> tuple[Instruction, ...]:
-    """`synchronise` for instructions whose accesses are known."""
-    tracker = OrderTracker(machine, space_sizes(machine, host_bytes, device_bytes))
-    result: list[Instruction] = []
-    for instruction, accesses in code:
-        waits = _ordering_waits(tracker, instruction, accesses)
-        tracker.record(instruction, accesses, tracker.clocks_with(instruction.unit, waits)[0])
-        changed = (*waits,) != instruction.waits
-        result.append(replace(instruction, waits=(*waits,)) if changed else instruction)
-    return tuple(result)
+def synchronise_code(code: Code, machine: Machine, host_bytes: int, device_bytes: int) -> Code:
+    """`synchronise` for columns. Raises IndexError where an instruction leaves its memories."""
+    from ridgeline.machine import ordering
+
+    if not len(code):
+        return code
+    table = code.walks(machine)
+    spaces = _by_unit(space_sizes(machine, host_bytes, device_bytes))
+    columns = _columns(code, table)
+    amiss = ordering.order(columns, table.lines, spaces, _rule(machine), table.most_places(), True)
+    _check(code, amiss)
+    return code.with_waits(np.ascontiguousarray(columns[:, ordering.WAITS :]))
 
 
-def _ordering_waits(
-    tracker: OrderTracker, instruction: Instruction, accesses: Accesses
-) -> list[int]:
-    """The instruction's own waits and the fewest more that order all its conflicts."""
+def is_ordered(code: Code, machine: Machine, host_bytes: int, device_bytes: int) -> bool:
+    """Whether the code's waits order every conflict, and every place is in its memory."""
+    from ridgeline.machine import ordering
 
-    def found(waits: list[int]) -> list[Conflict]:
-        start, shift = tracker.clocks_with(instruction.unit, waits)
-        return tracker.conflicts(instruction, accesses, start, shift)
+    table = code.walks(machine)
+    spaces = _by_unit(space_sizes(machine, host_bytes, device_bytes))
+    rule, most = _rule(machine), table.most_places()
+    return ordering.order(_columns(code, table), table.lines, spaces, rule, most, False) < 0
 
-    waits = list(instruction.waits)
-    # One wait at a time: what the awaited instruction knew often settles the others.
-    while conflicts := found(waits):
-        worst = max(conflicts, key=lambda c: (c.at_shift, c.count))
-        waits[worst.unit] = max(waits[worst.unit], worst.count)
-    added = [unit for unit in range(UNITS) if waits[unit] != instruction.waits[unit]]
-    if len(added) < 2:
-        return waits
-    # A later one may imply an earlier one: none that is left, beyond those given, can go.
-    for unit in added:
-        fewer = [*waits[:unit], instruction.waits[unit], *waits[unit + 1 :]]
-        if not found(fewer):
-            waits = fewer
-    return waits
+
+def touched_banks(code: Code, machine: Machine) -> tuple[Integers, Integers]:
+    """Masks [n] of the unified-buffer banks that each instruction reads and writes.
+
+    Raises IndexError where one leaves the buffer.
+    """
+    from ridgeline.machine import ordering
+
+    table = code.walks(machine)
+    everywhere = 1 << 62
+    spaces = _by_unit(space_sizes(machine, everywhere, everywhere))
+    masks = np.zeros((len(code), 2), np.int64)
+    lines = machine.unified_buffer.lines_per_bank
+    columns, most = _columns(code, table), table.most_places()
+    _check(code, ordering.banks(columns, table.lines, spaces, most, lines, masks))
+    return masks[:, 0], masks[:, 1]
+
+
+def last_conflicts(code: Code, machine: Machine, host_bytes: int, device_bytes: int) -> Integers:
+    """For each instruction the last one before it that touches the same place, where one of the
+    two writes there; -1 where there is none. Raises IndexError where one leaves its memories.
+    """
+    from ridgeline.machine import ordering
+
+    table = code.walks(machine)
+    spaces = _by_space(space_sizes(machine, host_bytes, device_bytes))
+    after = np.full(len(code), -1, np.int64)
+    columns, most = _columns(code, table), table.most_places()
+    _check(code, ordering.last_conflicts(columns, table.lines, spaces, most, after))
+    return after
+
+
+def _check(code: Code, amiss: int) -> None:
+    if amiss >= 0:
+        (one,) = code.ordered(np.asarray([amiss])).instructions()
+        raise IndexError(f"instruction {amiss} leaves its memories or waits for the future: {one}")
+
+
+def _columns(code: Code, table: WalkTable) -> Integers:
+    """The code as `ordering` takes it."""
+    return np.column_stack([code.units, table.first, table.counts, code.waits])
+
+
+def _rule(machine: Machine) -> Integers:
+    rule = DATAFLOW_RULES[machine.array.dataflow]
+    at_shift = (rule.shift_gated_by_weights, rule.shift_gated_by_activations)
+    return np.asarray([(True, True), at_shift], np.int64)
+
+
+def _by_unit(sizes: dict[str, int]) -> Integers:
+    """Spaces as `ordering` takes them, each with a table for every unit that reads or writes it."""
+    from ridgeline.machine import ordering
+
+    spaces = np.full((len(SPACES), ordering.SPACE_WIDTH), -1, np.int64)
+    places = 0
+    for number, space in enumerate(SPACES):
+        spaces[number, ordering.SIZE] = sizes[space]
+        for start, units in zip((ordering.READERS, ordering.WRITERS), _USERS[space], strict=True):
+            for unit in units:
+                spaces[number, start + unit] = places
+                places += sizes[space]
+    return spaces
+
+
+def _by_space(sizes: dict[str, int]) -> Integers:
+    """The same with one table of what read and one of what wrote each space."""
+    from ridgeline.machine import ordering
+
+    spaces = np.full((len(SPACES), ordering.SPACE_WIDTH), -1, np.int64)
+    spaces[:, ordering.SIZE] = [sizes[space] for space in SPACES]
+    ends = np.cumsum(np.repeat(spaces[:, ordering.SIZE], 2))
+    begins = (ends - np.repeat(spaces[:, ordering.SIZE], 2)).reshape(-1, 2)
+    spaces[:, [ordering.READERS, ordering.WRITERS]] = begins
+    return spaces

@@ -7,6 +7,7 @@ import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from ridgeline.errors import RidgelineError
 from ridgeline.files import write_whole
+from ridgeline.machine.code import Code
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import INSTRUCTIONS, Instruction
 from ridgeline.machine.instructions.word import OPCODE_BITS, WORD_BITS
@@ -59,11 +61,23 @@ class Layer:
     origin: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class DeviceSegment:
-    """Instructions for the accelerator, in program order. A Halt that waits for all ends it."""
+    """Instructions for the accelerator, in program order. A Halt that waits for all ends it.
 
-    instructions: tuple[Instruction, ...]
+    Made of objects or of columns; the other form follows when it is asked for.
+    """
+
+    def __init__(self, made: tuple[Instruction, ...] | Code) -> None:
+        self._made = made
+
+    @cached_property
+    def instructions(self) -> tuple[Instruction, ...]:
+        return self._made.instructions() if isinstance(self._made, Code) else self._made
+
+    @cached_property
+    def code(self) -> Code:
+        """The columns of the instructions."""
+        return self._made if isinstance(self._made, Code) else Code.of(self._made)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,12 +6,12 @@ still needed is in the way. The interval is what a second run adds to the time o
 
 from __future__ import annotations
 
-from dataclasses import replace
+import numpy as np
 
-from ridgeline.machine.instructions import NO_WAITS, Instruction
-from ridgeline.machine.order import synchronise
-from ridgeline.machine.program import HostSegment, Program
-from ridgeline.machine.simulate import host_cycles, simulate_instructions
+from ridgeline.machine.code import Code
+from ridgeline.machine.order import synchronise_code
+from ridgeline.machine.program import DeviceSegment, HostSegment, Program
+from ridgeline.machine.simulate import host_cycles, simulate_code
 
 
 def steady_cycles(program: Program) -> int:
@@ -26,12 +26,15 @@ def steady_cycles(program: Program) -> int:
         for segment in program.segments
         if isinstance(segment, HostSegment)
     )
-    once = [replace(one, waits=NO_WAITS) for one in program.instructions]
-    if not once:
+    codes = [s.code for s in program.segments if isinstance(s, DeviceSegment)]
+    if not any(len(code) for code in codes):
         return host
-    return max(host, _cycles(program, [*once, *once]) - _cycles(program, once))
+    once = Code.joined(codes)
+    return max(host, _cycles(program, Code.joined([once, once])) - _cycles(program, once))
 
 
-def _cycles(program: Program, instructions: list[Instruction]) -> int:
-    ordered = synchronise(instructions, program.machine, program.host_bytes, program.device_bytes)
-    return simulate_instructions(ordered, program.machine)[1]
+def _cycles(program: Program, code: Code) -> int:
+    """The cycles of these instructions in one segment, with waits that order them."""
+    bare = code.with_waits(np.zeros_like(code.waits))
+    machine, sizes = program.machine, (program.host_bytes, program.device_bytes)
+    return simulate_code(synchronise_code(bare, machine, *sizes), machine)[1]

@@ -82,9 +82,9 @@ def _tensor_faults(tensors: Iterable[HostTensor], size_bytes: int, space: str) -
 def _layer_faults(program: Program) -> list[str]:
     from ridgeline.machine.program import HostSegment
 
-    named: set[int] = {i.layer for i in program.instructions}
+    named: set[int] = set()
     for segment in program.segments:
-        if isinstance(segment, HostSegment):
-            named |= set(segment.layers)
+        host = isinstance(segment, HostSegment)
+        named |= set(segment.layers if host else segment.code.layers.tolist())
     wrong = [n for n in named if not -1 <= n < len(program.layers)]
     return [f"layer {n} is named, of {len(program.layers)}" for n in wrong]

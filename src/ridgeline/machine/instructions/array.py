@@ -12,7 +12,8 @@ import numpy.typing as npt
 from ridgeline.machine.dataflow import DATAFLOW_RULES, Pass, Tile
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.activity import Activity
-from ridgeline.machine.instructions.state import Accesses, Places, Space, State, nested
+from ridgeline.machine.instructions.state import Places, Space, State, nested
+from ridgeline.machine.instructions.walk import Axis, Walk
 from ridgeline.machine.instructions.word import Instruction, Timing, Unit, bits
 from ridgeline.machine.latencies import LATENCIES
 
@@ -24,7 +25,7 @@ FORMAT_NAMES = ("uint8", "int8", "int16")
 
 def planes(format_code: int) -> int:
     """Lines of one vector: int16 lies as a line of low bytes, then a line of high bytes."""
-    return 2 if format_code == INT16 else 1
+    return 1 + (format_code == INT16)
 
 
 def read_vectors(
@@ -125,12 +126,13 @@ class WindowFields(Instruction):
         down = within(self.y_origin + y_moved, self.y_step, self.y_limit, self.count_1)
         return across * down * self.count_2
 
-    def lines_read(self) -> Places:
-        """Every line that is really read, planes included."""
-        first = self.lines()[self.inside()]
-        if self.format != INT16:
-            return first
-        return np.concatenate([first, first + 1])
+    @property
+    def x_axis(self) -> Axis:
+        return (self.x_origin, self.x_step, self.x_limit, 0)
+
+    @property
+    def y_axis(self) -> Axis:
+        return (self.y_origin, self.y_step, self.y_limit, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,15 +217,26 @@ class MatMul(WindowFields):
         issue = sum(one.stream_cycles for one in self.passes(machine))
         return Timing(issue, array.rows + array.cols + LATENCIES.array)
 
-    def accesses(self, machine: Machine) -> Accesses:
-        entries = np.arange(self.entry, self.entry + self.m, dtype=np.int64)
-        reads = {
-            Space.BUFFER: self.lines_read(),
-            Space.SLOTS: np.asarray([self.slot], np.int64),
-        }
-        if self.accumulate:
-            reads[Space.ACCUMULATORS] = entries
-        return Accesses(reads, {Space.ACCUMULATORS: entries}, frozenset({Space.ACCUMULATORS}))
+    def timed_by(self, machine: Machine) -> tuple[Any, ...]:
+        return (self.m, self.n, self.k, self.format, self.keep_weights, self.last)
+
+    def walks(self, machine: Machine) -> tuple[Walk, ...]:
+        strides = (self.stride_0, self.stride_1, self.stride_2)
+        entries, sums = self.m, Space.ACCUMULATORS
+        return (
+            Walk(
+                Space.BUFFER,
+                self.line,
+                self.counts,
+                strides,
+                planes=planes(self.format),
+                x=self.x_axis,
+                y=self.y_axis,
+            ),
+            Walk(Space.SLOTS, self.slot),
+            Walk(sums, self.entry, (entries * self.accumulate,), forwarded=True),
+            Walk(sums, self.entry, (entries,), writes=True),
+        )
 
     def activity(self, machine: Machine) -> Activity:
         """The dataflow says what moves in the array; vectors outside the tensor are not read."""

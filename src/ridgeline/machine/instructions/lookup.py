@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,9 @@ import numpy.typing as npt
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.activity import Activity
 from ridgeline.machine.instructions.array import INT8, read_vectors
-from ridgeline.machine.instructions.state import Accesses, Places, Space, State, nested
+from ridgeline.machine.instructions.state import Places, Space, State, nested
 from ridgeline.machine.instructions.vector import OutputFields
+from ridgeline.machine.instructions.walk import Walk
 from ridgeline.machine.instructions.word import Timing, bits
 from ridgeline.machine.latencies import LATENCIES
 
@@ -80,10 +81,16 @@ class Lookup(OutputFields):
         groups = -(-self.channels // machine.vector.lanes)
         return Timing(table_lines(machine) + self.m * groups, LATENCIES.vector)
 
-    def accesses(self, machine: Machine) -> Accesses:
-        table = self.table_line + np.arange(table_lines(machine), dtype=np.int64)
-        reads = {Space.BUFFER: np.concatenate([self.lines(), table])}
-        return Accesses(reads, self._written(self.counts))
+    def timed_by(self, machine: Machine) -> tuple[Any, ...]:
+        return (self.m, self.channels)
+
+    def walks(self, machine: Machine) -> tuple[Walk, ...]:
+        strides = (self.stride_0, self.stride_1, self.stride_2)
+        return (
+            Walk(Space.BUFFER, self.line, self.counts, strides),
+            Walk(Space.BUFFER, self.table_line, (table_lines(machine),)),
+            self._written(self.counts),
+        )
 
     def activity(self, machine: Machine) -> Activity:
         """Every lane has its copy of the table, written once and read for each value."""

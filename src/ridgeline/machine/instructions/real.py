@@ -5,16 +5,17 @@ and QuantizeLinear, for operators that have no integer kernel.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.array import read_vectors
-from ridgeline.machine.instructions.state import Accesses, Places, Space, State, nested
+from ridgeline.machine.instructions.state import Places, Space, State, nested
 from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
 from ridgeline.machine.instructions.vector import OutputFields
+from ridgeline.machine.instructions.walk import Walk
 from ridgeline.machine.instructions.word import Activity, Timing, bits
 from ridgeline.machine.latencies import LATENCIES
 
@@ -112,15 +113,20 @@ class RealElementwise(OutputFields):
         groups = -(-self.channels // machine.vector.lanes)
         return Timing(self.m * groups * self.operands, LATENCIES.vector)
 
-    def accesses(self, machine: Machine) -> Accesses:
-        lines = self.a_lines()
-        reads: dict[str, Places] = {}
-        if self.operation == SLOPE:
-            reads[Space.PARAMETERS] = np.asarray([self.slot], np.int64)
-        else:
-            lines = np.concatenate([lines, self.b_lines()])
-        reads[Space.BUFFER] = lines
-        return Accesses(reads, self._written(self.counts))
+    def timed_by(self, machine: Machine) -> tuple[Any, ...]:
+        return (self.m, self.channels, self.operation)
+
+    def walks(self, machine: Machine) -> tuple[Walk, ...]:
+        a_strides = (self.a_stride_0, self.a_stride_1, self.a_stride_2)
+        b_strides = (self.b_stride_0, self.b_stride_1, self.b_stride_2)
+        slope = 1 * (self.operation == SLOPE)
+        counts = (self.count_0 * (1 - slope), self.count_1, self.count_2)
+        return (
+            Walk(Space.PARAMETERS, self.slot, (slope,)),
+            Walk(Space.BUFFER, self.a_line, self.counts, a_strides),
+            Walk(Space.BUFFER, self.b_line, counts, b_strides),
+            self._written(self.counts),
+        )
 
     def activity(self, machine: Machine) -> Activity:
         groups = -(-self.channels // machine.vector.lanes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +12,8 @@ from ridgeline.errors import RidgelineError
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.activity import Activity
 from ridgeline.machine.instructions.memory_port import burst_bytes, port_cycles
-from ridgeline.machine.instructions.state import (
-    Accesses,
-    Bytes,
-    Places,
-    Space,
-    State,
-    granules,
-    nested,
-)
+from ridgeline.machine.instructions.state import Bytes, Places, Space, State, nested
+from ridgeline.machine.instructions.walk import Walk
 from ridgeline.machine.instructions.word import Instruction, Timing, Unit, bits
 from ridgeline.machine.latencies import LATENCIES
 
@@ -52,10 +45,16 @@ class _LinkTransfer(Instruction):
     def _burst_bytes(self, machine: Machine) -> int:
         return burst_bytes(machine, self.device_address, self.length_bytes, (1,), (0,))
 
-    def _places(self) -> tuple[Places, Places]:
-        host = granules(np.asarray([self.host_address], np.int64), self.length_bytes)
-        device = granules(np.asarray([self.device_address], np.int64), self.length_bytes)
-        return host, device
+    def timed_by(self, machine: Machine) -> tuple[Any, ...]:
+        return (self.device_address % machine.device_memory.burst_bytes, self.length_bytes)
+
+    def _walks(self, source: str, target: str) -> tuple[Walk, ...]:
+        start = {Space.HOST: self.host_address, Space.DEVICE: self.device_address}
+        length = self.length_bytes
+        return (
+            Walk(source, start[source], element_bytes=length),
+            Walk(target, start[target], element_bytes=length, writes=True),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +67,8 @@ class HostRead(_LinkTransfer):
         data = state.host[self.host_address : self.host_address + self.length_bytes]
         state.device[self.device_address : self.device_address + self.length_bytes] = data
 
-    def accesses(self, machine: Machine) -> Accesses:
-        host, device = self._places()
-        return Accesses({Space.HOST: host}, {Space.DEVICE: device})
+    def walks(self, machine: Machine) -> tuple[Walk, ...]:
+        return self._walks(Space.HOST, Space.DEVICE)
 
     def activity(self, machine: Machine) -> Activity:
         return Activity(
@@ -88,9 +86,8 @@ class HostWrite(_LinkTransfer):
         data = state.device[self.device_address : self.device_address + self.length_bytes]
         state.host[self.host_address : self.host_address + self.length_bytes] = data
 
-    def accesses(self, machine: Machine) -> Accesses:
-        host, device = self._places()
-        return Accesses({Space.DEVICE: device}, {Space.HOST: host})
+    def walks(self, machine: Machine) -> tuple[Walk, ...]:
+        return self._walks(Space.DEVICE, Space.HOST)
 
     def activity(self, machine: Machine) -> Activity:
         return Activity(
@@ -145,6 +142,20 @@ class _BufferTransfer(Instruction):
             machine, self.device_address, self.element_bytes, self.counts, self.device_strides
         )
 
+    def _walks(self, source: str, target: str) -> tuple[Walk, ...]:
+        elements = (self.device_address, self.counts, self.device_strides)
+        lines = (self.line, self.counts, self.line_strides)
+        length = self.element_bytes
+        if source == Space.DEVICE:
+            read = Walk(source, *elements, element_bytes=length)
+            return (read, Walk(target, *lines, writes=True))
+        written = Walk(target, *elements, element_bytes=length, writes=True)
+        return (Walk(source, *lines), written)
+
+    def timed_by(self, machine: Machine) -> tuple[Any, ...]:
+        phase = self.device_address % machine.device_memory.burst_bytes
+        return (phase, self.element_bytes, *self.counts, *self.device_strides)
+
     def _port(self, machine: Machine) -> int:
         return port_cycles(
             machine,
@@ -177,9 +188,8 @@ class Load(_BufferTransfer):
         port = self._port(machine)
         return Timing(port, machine.device_memory.latency_cycles + LATENCIES.load, port)
 
-    def accesses(self, machine: Machine) -> Accesses:
-        reads = granules(self.addresses(), self.element_bytes)
-        return Accesses({Space.DEVICE: reads}, {Space.BUFFER: self.lines()})
+    def walks(self, machine: Machine) -> tuple[Walk, ...]:
+        return self._walks(Space.DEVICE, Space.BUFFER)
 
     def activity(self, machine: Machine) -> Activity:
         return Activity(buffer_writes=self.elements, device_read_bytes=self._burst_bytes(machine))
@@ -206,9 +216,8 @@ class Store(_BufferTransfer):
         port = self._port(machine)
         return Timing(port, LATENCIES.store, port)
 
-    def accesses(self, machine: Machine) -> Accesses:
-        writes = granules(self.addresses(), self.element_bytes)
-        return Accesses({Space.BUFFER: self.lines()}, {Space.DEVICE: writes})
+    def walks(self, machine: Machine) -> tuple[Walk, ...]:
+        return self._walks(Space.BUFFER, Space.DEVICE)
 
     def activity(self, machine: Machine) -> Activity:
         return Activity(buffer_reads=self.elements, device_write_bytes=self._burst_bytes(machine))
@@ -274,11 +283,21 @@ class LoadWeights(Instruction):
         )
         return Timing(port, machine.device_memory.latency_cycles + LATENCIES.weights, port)
 
-    def accesses(self, machine: Machine) -> Accesses:
-        slot = {Space.SLOTS: np.asarray([self.slot], np.int64)}
-        if self.from_buffer:
-            return Accesses({Space.BUFFER: self.rows()}, slot)
-        return Accesses({Space.DEVICE: granules(self.rows(), self._rows[1])}, slot)
+    def timed_by(self, machine: Machine) -> tuple[Any, ...]:
+        phase = self.address % machine.device_memory.burst_bytes
+        shape = (self.k, self.n, self.row_stride, self.transposed)
+        return (phase, self.from_buffer, *shape)
+
+    def walks(self, machine: Machine) -> tuple[Walk, ...]:
+        on_chip = 1 * self.from_buffer
+        rows = self.k + (self.n - self.k) * self.transposed
+        width = self.n + (self.k - self.n) * self.transposed
+        strides = (self.row_stride,)
+        return (
+            Walk(Space.DEVICE, self.address, (rows * (1 - on_chip),), strides, element_bytes=width),
+            Walk(Space.BUFFER, self.address, (rows * on_chip,), strides),
+            Walk(Space.SLOTS, self.slot, writes=True),
+        )
 
     def activity(self, machine: Machine) -> Activity:
         rows, width = self._rows
@@ -344,9 +363,12 @@ class LoadParams(Instruction):
         moved = burst_bytes(machine, self.device_address, group, (groups,), (group,))
         return Activity(slot_write_bytes=self.count * PARAMETER_BYTES, device_read_bytes=moved)
 
-    def accesses(self, machine: Machine) -> Accesses:
-        start = np.asarray([self.device_address], np.int64)
-        reads = granules(start, self.count * PARAMETER_BYTES)
-        return Accesses(
-            {Space.DEVICE: reads}, {Space.PARAMETERS: np.asarray([self.slot], np.int64)}
+    def timed_by(self, machine: Machine) -> tuple[Any, ...]:
+        return (self.device_address % machine.device_memory.burst_bytes, self.count)
+
+    def walks(self, machine: Machine) -> tuple[Walk, ...]:
+        length = self.count * PARAMETER_BYTES
+        return (
+            Walk(Space.DEVICE, self.device_address, element_bytes=length),
+            Walk(Space.PARAMETERS, self.slot, writes=True),
         )

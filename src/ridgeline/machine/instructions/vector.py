@@ -7,7 +7,7 @@ of docs/numerics.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,9 @@ from ridgeline.machine.instructions.array import (
     wrap,
     write_vectors,
 )
-from ridgeline.machine.instructions.state import Accesses, Places, Space, State, nested
+from ridgeline.machine.instructions.state import Places, Space, State, nested
 from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
+from ridgeline.machine.instructions.walk import Walk
 from ridgeline.machine.instructions.word import Instruction, Timing, Unit, bits
 from ridgeline.machine.latencies import LATENCIES
 from ridgeline.numerics.requantize import requantize
@@ -37,10 +38,6 @@ MAX, SUM_AVERAGE, FLOAT_AVERAGE, DEPTHWISE = 0, 1, 2, 3
 
 ELEMENTWISE_OPERATIONS = ("add", "mul", "rescale")
 WINDOW_OPERATIONS = ("max_pool", "average_pool", "average_pool", "depthwise")
-
-
-def _with_planes(lines: Places, format_code: int) -> Places:
-    return np.concatenate([lines + p for p in range(planes(format_code))])
 
 
 def _lane_groups(machine: Machine, channels: int) -> int:
@@ -82,8 +79,10 @@ class OutputFields(Instruction):
     def _line_writes(self, machine: Machine, vectors: int) -> int:
         return vectors * planes(self.out_format) * _lane_groups(machine, self.channels)
 
-    def _written(self, counts: tuple[int, int, int]) -> dict[str, Places]:
-        return {Space.BUFFER: _with_planes(self.out_lines(counts), self.out_format)}
+    def _written(self, counts: tuple[int, int, int]) -> Walk:
+        strides = (self.out_stride_0, self.out_stride_1, self.out_stride_2)
+        lines = planes(self.out_format)
+        return Walk(Space.BUFFER, self.out_line, counts, strides, writes=True, planes=lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +122,15 @@ class Requant(OutputFields):
         groups = _lane_groups(machine, self.channels)
         return Timing(self.m * groups * planes(self.out_format), LATENCIES.vector)
 
-    def accesses(self, machine: Machine) -> Accesses:
-        entries = np.arange(self.entry, self.entry + self.m, dtype=np.int64)
-        reads = {
-            Space.ACCUMULATORS: entries,
-            Space.PARAMETERS: np.asarray([self.slot], np.int64),
-        }
-        return Accesses(reads, self._written(self.counts))
+    def timed_by(self, machine: Machine) -> tuple[Any, ...]:
+        return (self.m, self.channels, self.out_format)
+
+    def walks(self, machine: Machine) -> tuple[Walk, ...]:
+        return (
+            Walk(Space.ACCUMULATORS, self.entry, (self.m,)),
+            Walk(Space.PARAMETERS, self.slot),
+            self._written(self.counts),
+        )
 
     def activity(self, machine: Machine) -> Activity:
         return Activity(
@@ -228,12 +229,19 @@ class Elementwise(OutputFields):
         wide = max(planes(self.format) * operands, planes(self.out_format))
         return Timing(self.m * groups * wide, LATENCIES.vector)
 
-    def accesses(self, machine: Machine) -> Accesses:
-        lines = self.a_lines()
-        if self.operation != RESCALE:
-            lines = np.concatenate([lines, self.b_lines()])
-        reads = {Space.BUFFER: _with_planes(lines, self.format)}
-        return Accesses(reads, self._written(self.counts))
+    def timed_by(self, machine: Machine) -> tuple[Any, ...]:
+        return (self.m, self.channels, self.operation, self.format, self.out_format)
+
+    def walks(self, machine: Machine) -> tuple[Walk, ...]:
+        a_strides = (self.a_stride_0, self.a_stride_1, self.a_stride_2)
+        b_strides = (self.b_stride_0, self.b_stride_1, self.b_stride_2)
+        lines, two = planes(self.format), 1 * (self.operation != RESCALE)
+        counts = (self.count_0 * two, self.count_1, self.count_2)
+        return (
+            Walk(Space.BUFFER, self.a_line, self.counts, a_strides, planes=lines),
+            Walk(Space.BUFFER, self.b_line, counts, b_strides, planes=lines),
+            self._written(self.counts),
+        )
 
     def activity(self, machine: Machine) -> Activity:
         operands = 1 if self.operation == RESCALE else 2
@@ -368,17 +376,27 @@ class WindowReduce(WindowFields, OutputFields):
         weights = self.taps * groups if self.operation == DEPTHWISE else 0
         return Timing(walk + weights, LATENCIES.vector)
 
-    def accesses(self, machine: Machine) -> Accesses:
-        parts: list[Places] = []
-        for tap in range(self.taps):
-            lines = self.tap_lines(tap)[self.tap_inside(tap)]
-            parts.append(_with_planes(lines, self.format))
-        reads: dict[str, Places] = {}
-        if self.operation == DEPTHWISE:
-            parts.append(self.weight_line + np.arange(self.taps, dtype=np.int64))
-            reads[Space.PARAMETERS] = np.asarray([self.slot], np.int64)
-        reads[Space.BUFFER] = np.unique(np.concatenate(parts))
-        return Accesses(reads, self._written(self.counts))
+    def timed_by(self, machine: Machine) -> tuple[Any, ...]:
+        formats = (self.format, self.out_format)
+        return (self.m, self.taps, self.channels, self.operation, *formats)
+
+    def walks(self, machine: Machine) -> tuple[Walk, ...]:
+        strides = (self.stride_0, self.stride_1, self.stride_2)
+        depthwise = 1 * (self.operation == DEPTHWISE)
+        return (
+            Walk(Space.PARAMETERS, self.slot, (depthwise,)),
+            Walk(
+                Space.BUFFER,
+                self.line,
+                (*self.counts, self.taps_0, self.taps_1),
+                (*strides, self.tap_stride_0, self.tap_stride_1),
+                planes=planes(self.format),
+                x=(self.x_origin, self.x_step, self.x_limit, self.tap_step_0),
+                y=(self.y_origin, self.y_step, self.y_limit, self.tap_step_1),
+            ),
+            Walk(Space.BUFFER, self.weight_line, (self.taps * depthwise,)),
+            self._written(self.counts),
+        )
 
     def activity(self, machine: Machine) -> Activity:
         """Taps outside the tensor are neither read nor worked on."""

@@ -13,6 +13,7 @@ from ridgeline.errors import RidgelineError
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.activity import Activity
 from ridgeline.machine.instructions.state import Accesses, State
+from ridgeline.machine.instructions.walk import Walk, accesses_of
 
 WORD_BITS = 768
 OPCODE_BITS = 4
@@ -97,9 +98,23 @@ class Instruction:
         """Issue, latency and port cycles on `machine`."""
         raise TypeError(f"{type(self).__name__} has no timing")
 
-    def accesses(self, machine: Machine) -> Accesses:
-        """What is read and written, for the race check and the derivation of waits."""
+    def timed_by(self, machine: Machine) -> tuple[Any, ...]:
+        """All of its operands that decide its timing (and an array's passes) on `machine`.
+
+        It only calculates with operands, so that it takes columns of them (`Code.whole`) as well.
+        """
+        raise TypeError(f"{type(self).__name__} has no timing")
+
+    def walks(self, machine: Machine) -> tuple[Walk, ...]:
+        """What is read and written, reads first, for the race check and the derivation of waits.
+
+        It only calculates with operands, so that it takes columns of them (`Code.whole`) as well.
+        """
         raise TypeError(f"{type(self).__name__} has no accesses")
+
+    def accesses(self, machine: Machine) -> Accesses:
+        """The places of `walks`, by space."""
+        return accesses_of(self.walks(machine))
 
     def activity(self, machine: Machine) -> Activity:
         """What it does that costs energy, counted in closed form: reports ask it of every one."""
