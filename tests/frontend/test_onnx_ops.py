@@ -129,6 +129,12 @@ CASES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         ["Clip"],
     ),
     (
+        "clip bounds of one element",
+        "(float[3] x) => (float[] y) { y = Clip(x, l, h) }",
+        {"l": np.array([-0.5], np.float32), "h": np.array([0.5], np.float32)},
+        ["Clip"],
+    ),
+    (
         "clip high",
         "(float[3] x) => (float[] y) <float h = {0.5}> { y = Clip(x, , h) }",
         {},

@@ -179,6 +179,26 @@ def test_a_value_seen_twice_by_name_gets_two_names() -> None:
     onnx.checker.check_model(model, full_check=True)
 
 
+def test_products_of_more_than_two_dimensions_that_share_an_input_get_names_of_their_own() -> None:
+    """Each is written as a product of rows, whose values live only while it is written."""
+    first = _product("MatMul rows", UINT8, True)
+    x = first.input(0)
+    nodes = [first] + [
+        Node("MatMul", f"again{i}", first.inputs, (Value(f"y{i}", first.output.type),))
+        for i in range(4)
+    ]
+    real = Value("x_in", TensorType(x.type.shape, FP32))
+    outputs = [Value(f"real{i}", TensorType(first.output.type.shape, FP32)) for i in range(5)]
+    ends = [
+        Node("DequantizeLinear", f"dq{i}", n.outputs, (o,))
+        for i, (n, o) in enumerate(zip(nodes, outputs, strict=True))
+    ]
+    begin = Node("QuantizeLinear", "q", (real,), (x,))
+    graph = Graph("g", (real,), tuple(outputs), (begin, *nodes, *ends)).check()
+    model = onnx.load_from_string(onnx_bytes(graph))
+    onnx.checker.check_model(model, full_check=True)
+
+
 def test_write_onnx_leaves_one_whole_file(tmp_path: Path) -> None:
     graph = _between_float(_node("Add", UINT8, False))
     write_onnx(graph, tmp_path / "m.onnx")

@@ -40,7 +40,38 @@ def test_products_and_what_touches_them() -> None:
         "t = Transpose<perm=[0, 1, 3, 2]>(x) c = Conv(t, w) a = Add(c, x) s = Sigmoid(a)"
         " e = Exp(s) f = Mul(e, e) g = Tanh(f) y = Transpose(g)"
     )
-    assert _ops(graph) == ["Transpose", "Conv", "Add"]
+    assert _ops(graph) == ["Transpose", "Conv"]
+
+
+BETWEEN = {
+    "between products": ("c = Conv(x, w) a = Add(c, x) y = Conv(a, w)", ["Conv", "Add", "Conv"]),
+    "before the output": ("c = Conv(x, w) y = Add(c, x)", ["Conv", "Add"]),
+    "through a move": (
+        "c = Conv(x, w) a = Add(c, x) p = MaxPool<kernel_shape=[1, 1]>(a) y = Conv(p, w)",
+        ["Conv", "Add", "MaxPool", "Conv"],
+    ),
+    "read in float": ("c = Conv(x, w) a = Add(c, x) s = Softmax(a) y = Conv(s, w)", ["Conv"] * 2),
+    "read in float after a move": (
+        "c = Conv(x, w) a = Add(c, x) t = Transpose(a) s = Softmax(t) y = Conv(s, w)",
+        ["Conv"] * 2,
+    ),
+    "made in float": ("c = Conv(x, w) s = Softmax(c) a = Add(c, s) y = Conv(a, w)", ["Conv"] * 2),
+    "a normalisation": (
+        "c = Conv(x, w) q = Mul(c, c) v = ReduceMean<axes=[1]>(q) r = Sqrt(v) d = Div(c, r)"
+        " y = Conv(d, w)",
+        ["Conv"] * 2,
+    ),
+    "an attention mask": (
+        "c = MatMul(x, m) f = Softmax(x) k = Mul(f, f) a = Add(c, k) s = Softmax(a)"
+        " y = MatMul(s, m)",
+        ["MatMul"] * 2,
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "ops"), BETWEEN.values(), ids=BETWEEN)
+def test_element_by_element_operators_only_between_integers(body: str, ops: list[str]) -> None:
+    assert _ops(_graph(body)) == ops
 
 
 def test_without_products_every_operator_is_taken() -> None:

@@ -143,14 +143,15 @@ def batched_graph(model: Path, prepared: Prepared, data: Arrays, recipe: Recipe)
     return graph if _parameters(graph) == _parameters(prepared.graph) else None
 
 
-def _parameters(graph: Graph) -> list[tuple[str, str, bytes, bytes]]:
-    """Every quantisation of the graph, by node."""
+def _parameters(graph: Graph) -> list[tuple[str, str, bytes, bytes, bytes]]:
+    """Every quantisation of the graph, by node, and the integers of weights and biases."""
     return [
         (
             node.name,
             value.name,
             value.type.quant.scale.tobytes(),
             value.type.quant.zero_point.tobytes(),
+            b"" if value.data is None else value.data.tobytes(),
         )
         for node in graph.nodes
         for value in (*node.inputs, *node.outputs)

@@ -151,11 +151,19 @@ def _clip(source: Source) -> Nodes:
     if computed or not value.type.dtype.is_float:
         return _clip_on_host(source)
     attrs: dict[str, float] = {}
-    if low is not None and float(low) > -math.inf and float(low) > -3.4e38:
-        attrs["min"] = float(low)
-    if high is not None and float(high) < 3.4e38:
-        attrs["max"] = float(high)
+    if low is not None and (bound := _single(source, low)) > -3.4e38:
+        attrs["min"] = bound
+    if high is not None and (bound := _single(source, high)) < 3.4e38:
+        attrs["max"] = bound
     return (source.node("Clip", (value,), attrs),)
+
+
+def _single(source: Source, bound: Any) -> float:
+    """The number in a bound: ONNX wants a scalar, and ONNX Runtime takes [1] for one as well."""
+    array: Array = np.asarray(bound)
+    if array.size != 1:
+        raise source.error(f"a bound has the shape {list(array.shape)}", "Clip takes one number.")
+    return float(array.reshape(()))
 
 
 def _clip_on_host(source: Source) -> Nodes:

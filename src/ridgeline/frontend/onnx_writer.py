@@ -44,6 +44,8 @@ class _Writer:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.names: dict[int, str] = {}
+        # Values made while writing: kept, since the id of one that is gone may come again.
+        self.made: list[Value] = []
         self.taken: set[str] = set()
         self.nodes: list[Any] = []
         self.initializers: dict[str, Any] = {}
@@ -195,6 +197,7 @@ class _Writer:
         rows = x.type.elements // x.type.shape[-1]
         flat = Value(f"{x.name}_rows", _shaped(x, (rows, x.type.shape[-1])))
         result = Value(f"{output.name}_rows", _shaped(output, (rows, output.type.shape[-1])))
+        self.made += [flat, result]
         self._reshape(f"{node.name}/rows", self.name(x), flat.type.shape, self.name(flat))
         inner = Node("MatMul", node.name, (flat, *node.inputs[1:]), (result,), node.attrs)
         self._quantised(inner)

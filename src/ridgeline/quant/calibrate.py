@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,29 +18,33 @@ Array = npt.NDArray[Any]
 Range = tuple[float, float]
 
 
+class Watcher(Protocol):
+    """Sees the samples of a value, [samples, ...] at a time, each once."""
+
+    def observe(self, values: Array) -> None: ...
+
+
+Watched = Sequence[tuple[Value, Watcher]]
+
+
 def calibrate(
     graph: Graph,
     samples: Mapping[str, Array],
     values: Sequence[Value],
     recipe: Recipe,
+    also: Watched = (),
     done: Callable[[int], None] | None = None,
 ) -> dict[int, Range]:
-    """The observed range of each of `values`, by id(value).
+    """The observed range of each of `values`, by id(value), while `also` watch others.
 
     `samples` holds, by input name, arrays of [samples, ...]: the graph's shape with any first
-    dimension. One batch of activations is in memory at a time; after it `done` is told how many
-    samples it had. Without values nothing is run.
-    Raises RidgelineError for samples that do not fit.
+    dimension; after each batch of them `done` is told how many it had. Without values nothing is
+    run. Raises RidgelineError for samples that do not fit.
     """
     if not values:
         return {}
     observers = [create_observer(recipe) for _ in values]
-    runner = GraphRunner(graph, values)
-    for batch in sample_batches(graph, samples):
-        for observer, array in zip(observers, runner.run(batch), strict=True):
-            observer.observe(array)
-        if done is not None:
-            done(next((len(a) for a in batch.values() if a.ndim), 1))
+    watch(graph, samples, [*zip(values, observers, strict=True), *also], done)
     ranges = {id(v): o.range() for v, o in zip(values, observers, strict=True)}
     for value in values:
         if not np.all(np.isfinite(ranges[id(value)])):
@@ -50,6 +54,28 @@ def calibrate(
                 fix="Check that the samples are preprocessed as the model expects.",
             )
     return ranges
+
+
+def watch(
+    graph: Graph,
+    samples: Mapping[str, Array],
+    watched: Watched,
+    done: Callable[[int], None] | None = None,
+) -> None:
+    """Run the samples; each watcher sees its value. One batch is in memory at a time."""
+    if not watched:
+        return
+    runner = GraphRunner(graph, [value for value, _ in watched])
+    size = next((v.type.shape[0] for v in graph.inputs if v.type.shape), 1)
+    left = max((len(a) for a in map(np.asarray, samples.values()) if a.ndim), default=1)
+    for batch in sample_batches(graph, samples):
+        # The last batch is filled up with samples from before it, which stand first.
+        known = max(0.0, 1 - left / size)
+        for (_, watcher), array in zip(watched, runner.run(batch), strict=True):
+            watcher.observe(array[round(len(array) * known) :] if array.ndim else array)
+        left -= size
+        if done is not None:
+            done(next((len(a) for a in batch.values() if a.ndim), 1))
 
 
 def sample_batches(graph: Graph, samples: Mapping[str, Array]) -> Iterator[dict[str, Array]]:

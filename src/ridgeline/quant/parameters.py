@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,12 +66,20 @@ class Layer:
 
 
 def quantize_layer(
-    weights: Value, bias: Value | None, x: Quant, channel_axis: int | None, dtype: DType
+    weights: Value,
+    bias: Value | None,
+    x: Quant,
+    channel_axis: int | None,
+    dtype: DType,
+    rounding: Callable[[Array, int], Array] | None = None,
+    shift: Callable[[Array], Array] | None = None,
 ) -> Layer:
     """Symmetric weights (per channel along `channel_axis`, or per tensor) and an int32 bias.
 
     A channel's scale is raised where its bias, in steps of x.scale * scale, would leave int32
-    together with the largest sum of products.
+    together with the largest sum of products. `rounding` makes integers
+    of the weights in steps, within a limit; by default to the nearest. `shift` tells by how much an
+    error of the weights moves the mean of each output: the bias takes that away.
     """
     assert weights.data is not None
     data: Array = weights.data.astype(np.float64)
@@ -87,11 +95,18 @@ def quantize_layer(
     shape = [1] * data.ndim
     if channel_axis is not None:
         shape[channel_axis] = -1
-    steps = np.rint(data / scales.astype(np.float64).reshape(shape))
-    stored = np.clip(steps, -_WEIGHT_STEPS, _WEIGHT_STEPS) + zero.reshape(shape)
+    steps = data / scales.astype(np.float64).reshape(shape)
+    stored = (rounding or _nearest)(steps, _WEIGHT_STEPS) + zero.reshape(shape)
     type = TensorType(weights.type.shape, dtype, quant)
     integers = Value(f"{weights.name}_quantized", type, stored.astype(dtype.numpy))
+    if bias is not None and bias.data is not None and shift is not None:
+        rounded = (stored - zero.reshape(shape)) * scales.astype(np.float64).reshape(shape)
+        bias = replace(bias, data=bias.data - shift(rounded - data))
     return Layer(integers, None if bias is None else _quantize_bias(bias, x, scales))
+
+
+def _nearest(steps: Array, limit: int) -> Array:
+    return np.clip(np.rint(steps), -limit, limit)
 
 
 def _weight_scale(data: Array, channel_axis: int | None) -> Array:

@@ -15,7 +15,10 @@ from ridgeline.passes.moves import fuse_moves
 from ridgeline.passes.pipeline import FLOAT_PASSES, is_quantised, run_passes
 from ridgeline.passes.precision import in_float32
 from ridgeline.quant.calibrate import calibrate
+from ridgeline.quant.equalize import equalize_outputs
+from ridgeline.quant.narrow import narrow_ranges
 from ridgeline.quant.parameters import activation_quant, quantize_constant, quantize_layer
+from ridgeline.quant.products import ProductInput
 from ridgeline.quant.recipe import Recipe
 from ridgeline.quant.select import KEEPING, PRODUCTS, Sharing, activations, select_nodes
 
@@ -50,9 +53,15 @@ def quantize(
     if chosen_recipe.activation_format.bits == 8:
         fused = fuse_functions(fused)
     fused = fuse_moves(fused, evaluate_constant)
-    nodes = select_nodes(fused, chosen_recipe.keep_float)
-    ranges = calibrate(fused, samples, _observed(nodes), chosen_recipe, done)
-    quantizer = _Quantizer(fused, nodes, Sharing(nodes, ranges), chosen_recipe)
+    real: list[str] = []
+    if chosen_recipe.per_channel:
+        fused, real = equalize_outputs(fused, samples, chosen_recipe.keep_float)
+    nodes = select_nodes(fused, (*chosen_recipe.keep_float, *real))
+    seen = {id(n): ProductInput(n, chosen_recipe) for n in nodes if _has_weights(n)}
+    watched = [(n.input(0), seen[id(n)]) for n in nodes if id(n) in seen]
+    ranges = calibrate(fused, samples, _observed(nodes), chosen_recipe, watched, done)
+    ranges = narrow_ranges(fused, nodes, ranges, chosen_recipe.activation_format)
+    quantizer = _Quantizer(fused, nodes, Sharing(nodes, ranges), chosen_recipe, seen)
     return inline_functions(quantizer.graph())
 
 
@@ -67,16 +76,31 @@ def _observed(nodes: Sequence[Node]) -> list[Value]:
     return [v for key, v in values.items() if key not in kept]
 
 
+def _has_weights(node: Node) -> bool:
+    """Whether it is a Conv, or a MatMul by a constant [k, n]."""
+    if node.op == "Conv":
+        return True
+    return (
+        node.op == "MatMul" and node.input(1).is_constant and len(node.input(1).type.shape) == 2
+    )
+
+
 class _Quantizer:
     """The state of one rewriting: the stored counterpart of each real value."""
 
     def __init__(
-        self, graph: Graph, nodes: Sequence[Node], sharing: Sharing, recipe: Recipe
+        self,
+        graph: Graph,
+        nodes: Sequence[Node],
+        sharing: Sharing,
+        recipe: Recipe,
+        seen: Mapping[int, ProductInput],
     ) -> None:
         self._graph = graph
         self._chosen = {id(n) for n in nodes}
         self._sharing = sharing
         self._recipe = recipe
+        self._seen = seen
         self._wanted = {id(v) for n in nodes for v in activations(n)}
         self._real = {id(v) for v in graph.outputs}
         for node in graph.nodes:
@@ -154,7 +178,14 @@ class _Quantizer:
         assert x.type.quant is not None
         axis = 0 if node.op == "Conv" else len(weights.type.shape) - 1
         per_channel = self._recipe.per_channel and (node.op == "Conv" or axis == 1)
+        seen = self._seen.get(id(node))
         layer = quantize_layer(
-            weights, bias, x.type.quant, axis if per_channel else None, self._recipe.weight_format
+            weights,
+            bias,
+            x.type.quant,
+            axis if per_channel else None,
+            self._recipe.weight_format,
+            None if seen is None else seen.rounding(),
+            None if seen is None else seen.shift(),
         )
         return (x, layer.weights) if layer.bias is None else (x, layer.weights, layer.bias)

@@ -11,6 +11,7 @@ from ridgeline.numerics.formats import FORMATS, DType
 ACTIVATIONS = ("uint8", "int8", "int16")
 WEIGHTS = ("int8", "uint8")
 OBSERVERS = ("minmax", "percentile")
+ROUNDINGS = ("covariance", "nearest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,8 @@ class Recipe:
 
     `activations`: uint8 and int8 are asymmetric, int16 symmetric. `weights`: symmetric, int8
     within ±127, or uint8 around 128. `percentile` (of all values, both tails together) is used by
-    the observer of that name. `keep_float` names nodes or operators that stay float.
+    the observer of that name. `rounding`: of weights, each to the nearest step, or such that what the
+    samples let vary together cancels. `keep_float` names nodes or operators that stay float.
     """
 
     activations: Literal["uint8", "int8", "int16"] = "uint8"
@@ -27,6 +29,7 @@ class Recipe:
     per_channel: bool = True
     observer: Literal["minmax", "percentile"] = "minmax"
     percentile: float = 99.99
+    rounding: Literal["covariance", "nearest"] = "covariance"
     keep_float: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -34,6 +37,7 @@ class Recipe:
             ("activations", self.activations, ACTIVATIONS),
             ("weights", self.weights, WEIGHTS),
             ("observer", self.observer, OBSERVERS),
+            ("rounding", self.rounding, ROUNDINGS),
         ):
             if value not in choices:
                 raise RidgelineError(

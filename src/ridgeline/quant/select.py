@@ -17,13 +17,19 @@ KEEPING = ("Reshape", "Transpose", "Move", "MaxPool", "Clip")
 _FOLLOWING = ("Lookup", "PRelu", "Sub", "Max", "Min")
 _OTHERS = (*_FOLLOWING, "Add", "Mul", "AveragePool", "GlobalAveragePool", "Concat")
 
+# Operators whose rounding costs precision and which save nothing next to a float neighbour.
+_BETWEEN = (*_FOLLOWING, "Add", "Mul")
+
 # Sharing a Concat's quantisation may widen an input's range this many times (two bits), no more.
 _MAX_WIDENING = 4.0
 
 
 def select_nodes(graph: Graph, keep_float: Sequence[str]) -> list[Node]:
-    """Products with constant weights, and what quantisable operators touch them.
+    """Products, and the quantisable operators that touch them.
 
+    An Add, Mul or Lookup is taken only where it stands between such nodes: what it reads is in
+    integers already, and something reads its result in integers. Elsewhere it would round values
+    that are real on one side, as in a normalisation that is spelled out.
     In a graph without products every quantisable operator is taken. Raises RidgelineError when
     `keep_float` names neither a node nor an operator of the graph.
     """
@@ -37,25 +43,62 @@ def select_nodes(graph: Graph, keep_float: Sequence[str]) -> list[Node]:
             )
     kept = set(keep_float)
     able = [n for n in graph.nodes if _is_able(n) and not {n.name, n.op} & kept]
-    chosen = {id(n) for n in able if n.op in PRODUCTS} or {id(n) for n in able}
-    producers, users = graph.producers(), graph.users()
-    grew = True
-    while grew:
-        grew = False
-        for node in able:
-            if id(node) in chosen:
-                continue
-            before = [producers.get(id(v)) for v in node.inputs if v is not None]
-            if node.op in _FOLLOWING and not all(
-                v is None or v.is_constant or id(producers.get(id(v))) in chosen
-                for v in node.inputs
-            ):
-                continue
-            around = [*before, *users.get(id(node.output), [])]
-            if any(n is not None and id(n) in chosen for n in around):
-                chosen.add(id(node))
-                grew = True
-    return [n for n in able if id(n) in chosen]
+    if not any(n.op in PRODUCTS for n in able):
+        return able
+    links = _Links(graph)
+    while True:
+        chosen = links.reached(able)
+        leading = links.leading(able, chosen)
+        between = [n for n in able if n.op not in _BETWEEN or links.is_between(n, chosen, leading)]
+        if len(between) == len(able):
+            return [n for n in able if id(n) in chosen]
+        able = between
+
+
+class _Links:
+    """Who makes and who reads each value."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._producers, self._users = graph.producers(), graph.users()
+        self._outputs = {id(v) for v in graph.outputs}
+
+    def reached(self, able: Sequence[Node]) -> set[int]:
+        """The products among `able` nodes and those joined to one through others, by id."""
+        allowed = {id(n) for n in able}
+        waiting = [n for n in able if n.op in PRODUCTS]
+        found = {id(n) for n in waiting}
+        while waiting:
+            node = waiting.pop()
+            before = [self._producers.get(id(v)) for v in node.inputs if v is not None]
+            for near in (*before, *self._readers(node)):
+                if near is not None and id(near) in allowed and id(near) not in found:
+                    found.add(id(near))
+                    waiting.append(near)
+        return found
+
+    def leading(self, able: Sequence[Node], chosen: set[int]) -> set[int]:
+        """The chosen nodes from which integers go on to a product or to the model's outputs."""
+        found: set[int] = set()
+        for node in reversed([n for n in able if id(n) in chosen]):
+            on = any(id(r) in found or r.op in PRODUCTS for r in self._readers(node, chosen))
+            if on or node.op in PRODUCTS or id(node.output) in self._outputs:
+                found.add(id(node))
+        return found
+
+    def is_between(self, node: Node, chosen: set[int], leading: set[int]) -> bool:
+        """Whether all that it computes from is in integers, and integers go on from it.
+
+        The model's outputs count as such, and its inputs for Add and Mul.
+        """
+        given = [v for v in node.inputs if v is not None and not v.is_constant]
+        makers = [self._producers.get(id(v)) for v in given]
+        follows = node.op in _FOLLOWING
+        fed = all(not follows if m is None else id(m) in chosen for m in makers)
+        return fed and id(node) in leading
+
+    def _readers(self, node: Node, among: set[int] | None = None) -> list[Node]:
+        readers = [n for v in node.outputs for n in self._users.get(id(v), [])]
+        return [n for n in readers if among is None or id(n) in among]
 
 
 def _is_able(node: Node) -> bool:
