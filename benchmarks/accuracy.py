@@ -3,8 +3,8 @@
     python benchmarks/accuracy.py [TASK ...] [--json] [--activations FORMAT] [--rounding KIND]
 
 Each model is read, quantised by Ridgeline on calibration samples and run on other samples. The
-quantised graph runs in ONNX Runtime as the QDQ file that Ridgeline writes, which is sooner done than
-executing a program; on the first samples its outputs are compared bit for bit with the integer
+quantised graph runs in ONNX Runtime as the QDQ file that Ridgeline writes, which is sooner done
+than executing a program; on the first samples its outputs are compared bit for bit with the integer
 meaning of the graph (`ops`), which compiled programs equal. Needs Pillow, and the network once.
 """
 
@@ -20,15 +20,8 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "models"), str(ROOT / "benchmarks")]
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
-from ridgeline import api
-from ridgeline.frontend.graph_runner import GraphRunner
-from ridgeline.ir import Graph, Node, Value
-from ridgeline.ops.evaluate import evaluate_node, is_quantized_node
-from ridgeline.quant.recipe import ACTIVATIONS, ROUNDINGS
-from ridgeline.quant.report import layer_sqnr_db
 from tasks.digits import digits
 from tasks.faces import faces
 from tasks.file_types import file_types
@@ -37,6 +30,13 @@ from tasks.photos import photos
 from tasks.sentences import sentences
 from tasks.task import Array, Arrays, Measure, Task
 from tasks.text import direction, recognition
+
+from ridgeline import api
+from ridgeline.frontend.graph_runner import GraphRunner
+from ridgeline.ir import Graph, Node, Value
+from ridgeline.ops.evaluate import evaluate_node, is_quantized_node
+from ridgeline.quant.recipe import ACTIVATIONS, ROUNDINGS
+from ridgeline.quant.report import layer_sqnr_db
 
 TASKS: Mapping[str, Callable[[], Task]] = {
     "digits": digits,
@@ -157,7 +157,9 @@ def main() -> int:
     options = parser.parse_args()
     unknown = set(options.tasks) - set(TASKS)
     if unknown:
-        parser.error(f"no task is called {', '.join(sorted(unknown))}; there are {', '.join(TASKS)}")
+        parser.error(
+            f"no task is called {', '.join(sorted(unknown))}; there are {', '.join(TASKS)}"
+        )
     results: list[Result] = []
     if not options.json:
         print(f"{'model':28}{'measure':44}{'float':>10}{'INT8':>10}  bar")

@@ -19,11 +19,9 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "models"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
 from published.catalogue import listed, open_listed
-
 from ridgeline import api
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Graph

@@ -36,7 +36,9 @@ def photos() -> Task:
         flips = int((top != found)[:count].sum())
         right = [percent(t[:count] == known) for t in (top, found)]
         return [
-            Measure("top-1 of crops as float's, %", 100.0, agreement, "at least 95", agreement >= 95),
+            Measure(
+                "top-1 of crops as float's, %", 100.0, agreement, "at least 95", agreement >= 95
+            ),
             Measure("whole photographs right, %", *right, "no photograph flips", flips == 0),
         ]
 

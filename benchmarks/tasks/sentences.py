@@ -69,7 +69,7 @@ def sentences() -> Task:
         _tokens(CALIBRATION_SENTENCES, vocabulary),
         shown,
         score,
-        {name: (1, LENGTH) for name in shown},
+        dict.fromkeys(shown, (1, LENGTH)),
     )
 
 

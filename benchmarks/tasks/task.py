@@ -39,7 +39,7 @@ class Task:
     inputs: Arrays
     score: Callable[[Arrays, Arrays], list[Measure]]
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
-    recipe: Recipe = Recipe()
+    recipe: Recipe = field(default_factory=Recipe)
 
 
 def points(name: str, floating: float, int8: float, allowed: float = 1.0) -> Measure:

@@ -45,12 +45,12 @@ def recognition() -> Task:
     letters = _letters(path.read_bytes())
 
     def score(floating: Arrays, int8: Arrays) -> list[Measure]:
-        read = [[_decoded(row, letters) for row in next(iter(o.values()))] for o in (floating, int8)]
-        right = [percent(np.array([t == x for t, x in zip(texts, LINES)])) for texts in read]
-        count = sum(map(len, LINES))
-        errors = [
-            100.0 * sum(map(_distance, texts, LINES)) / count for texts in read
+        read = [
+            [_decoded(row, letters) for row in next(iter(o.values()))] for o in (floating, int8)
         ]
+        right = [percent(np.array(texts) == np.array(LINES)) for texts in read]
+        count = sum(map(len, LINES))
+        errors = [100.0 * sum(map(_distance, texts, LINES)) / count for texts in read]
         return [
             points("lines right, %", *right),
             Measure(

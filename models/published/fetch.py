@@ -124,13 +124,13 @@ def _download(package: str, entry: dict[str, Any], folder: Path) -> None:
 def _reader(path: Path) -> Callable[[str], bytes]:
     if path.suffix == ".whl":
         return zipfile.ZipFile(path).read
-    tar = tarfile.open(path)
 
     def read(name: str) -> bytes:
-        file = tar.extractfile(name)
-        if file is None:
-            raise KeyError(name)
-        return file.read()
+        with tarfile.open(path) as tar:
+            file = tar.extractfile(name)
+            if file is None:
+                raise KeyError(name)
+            return file.read()
 
     return read
 

@@ -43,9 +43,7 @@ def efficientnet_lite0(weights: Mapping[str, Array]) -> onnx.ModelProto:
     x = builder.node("Flatten", "flatten", x)
     x = _dense(builder, x, "_fc")
     size = ["N", 3, 224, 224]
-    return builder.model(
-        "efficientnet_lite0", {"x": (_FLOAT, size)}, {"logits": (x, ["N", 1000])}
-    )
+    return builder.model("efficientnet_lite0", {"x": (_FLOAT, size)}, {"logits": (x, ["N", 1000])})
 
 
 def _channels_in(weights: Mapping[str, Array], block: str) -> int:
@@ -208,6 +206,4 @@ def _gelu(builder: Builder, x: str, name: str) -> str:
     erf = builder.node("Erf", f"{name}.erf", builder.node("Div", f"{name}.gelu_div", x, root))
     shifted = builder.node("Add", f"{name}.gelu_add", erf, builder.constant("unit", np.float32(1)))
     product = builder.node("Mul", f"{name}.gelu_mul", x, shifted)
-    return builder.node(
-        "Mul", f"{name}.gelu", product, builder.constant("half", np.float32(0.5))
-    )
+    return builder.node("Mul", f"{name}.gelu", product, builder.constant("half", np.float32(0.5)))

@@ -102,8 +102,8 @@ def _inputs(*shapes: tuple[int, ...]) -> Graph:
         ),
         (
             ((1, 3), (2, 3)),
-            "graph 'g': input 'b' is fp32[2,3], which has another first dimension than input 'a', "
-            "fp32[1,3], and samples are counted along it. Store 'b' in the model if",
+            "calibration samples: 'a' has 1 rows for runs of 1, and 'b' has 1 for runs of 2. Give "
+            "every input the rows of the same whole number of runs.",
         ),
         (((1, 3), ()), "input 'b': the samples have the shape [1], but it takes fp32[]. Reshape"),
     ],
@@ -113,6 +113,21 @@ def test_inputs_that_no_samples_fit(shapes: tuple[tuple[int, ...], ...], text: s
     samples = {v.name: np.ones((1, *v.type.shape[1:]), np.float32) for v in graph.inputs}
     with pytest.raises(RidgelineError, match=re.escape(text)):
         calibrate(graph, samples, list(graph.outputs), Recipe())
+
+
+def test_inputs_that_differ_in_their_first_dimension_take_whole_runs() -> None:
+    """As a recurrent network's frames and its state do."""
+    graph = _inputs((2, 3), (1, 3))
+    frames, states = np.arange(12.0).reshape(4, 3), -np.arange(6.0).reshape(2, 3)
+    samples = {"a": frames.astype(np.float32), "b": states.astype(np.float32)}
+    ranges = calibrate(graph, samples, list(graph.inputs), Recipe())
+    assert ranges[id(graph.inputs[0])] == (0, 11)
+    assert ranges[id(graph.inputs[1])] == (-5, 0)
+    runs = [(batch["a"].tolist(), batch["b"].tolist()) for batch in sample_batches(graph, samples)]
+    assert runs == [
+        (frames[:2].tolist(), states[:1].tolist()),
+        (frames[2:].tolist(), states[1:].tolist()),
+    ]
 
 
 def test_nothing_to_observe() -> None:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from ridgeline.frontend.onnx_arithmetic import (
     read_bound,
@@ -158,9 +159,9 @@ def _clip(source: Source) -> Nodes:
     return (source.node("Clip", (value,), attrs),)
 
 
-def _single(source: Source, bound: Any) -> float:
+def _single(source: Source, bound: npt.ArrayLike) -> float:
     """The number in a bound: ONNX wants a scalar, and ONNX Runtime takes [1] for one as well."""
-    array: Array = np.asarray(bound)
+    array = np.asarray(bound, np.float64)
     if array.size != 1:
         raise source.error(f"a bound has the shape {list(array.shape)}", "Clip takes one number.")
     return float(array.reshape(()))

@@ -66,8 +66,9 @@ def watch(
     if not watched:
         return
     runner = GraphRunner(graph, [value for value, _ in watched])
-    size = next((v.type.shape[0] for v in graph.inputs if v.type.shape), 1)
-    left = max((len(a) for a in map(np.asarray, samples.values()) if a.ndim), default=1)
+    first = next((v for v in graph.inputs if v.type.shape), None)
+    size = 1 if first is None else first.type.shape[0]
+    left = len(samples[first.name]) if first is not None and first.name in samples else 1
     for batch in sample_batches(graph, samples):
         # The last batch is filled up with samples from before it, which stand first.
         known = max(0.0, 1 - left / size)
@@ -82,9 +83,14 @@ def sample_batches(graph: Graph, samples: Mapping[str, Array]) -> Iterator[dict[
     """The samples in batches of the graph's own shape, checked first.
 
     The last batch is filled with samples from before it, so that no made-up value is observed.
+    Where inputs differ in their first dimension, each has the rows of a whole number of batches.
     """
     _check_batch(graph)
     checked = {v.name: _checked(v, samples) for v in graph.inputs}
+    sizes = {v.name: v.type.shape[0] for v in graph.inputs if v.type.shape}
+    if len(set(sizes.values())) > 1:
+        yield from _whole_runs(checked, sizes)
+        return
     counts = {name: len(array) for name, array in checked.items() if array.ndim}
     count = max(counts.values(), default=1)
     for name, length in counts.items():
@@ -95,7 +101,7 @@ def sample_batches(graph: Graph, samples: Mapping[str, Array]) -> Iterator[dict[
                 where="calibration samples",
                 fix="Give every input the same number of samples.",
             )
-    batch = next((v.type.shape[0] for v in graph.inputs if v.type.shape), 1)
+    batch = next(iter(sizes.values()), 1)
     for start in range(0, count, batch):
         indices = np.arange(start, start + batch)
         if start + batch > count:
@@ -103,8 +109,28 @@ def sample_batches(graph: Graph, samples: Mapping[str, Array]) -> Iterator[dict[
         yield {n: array[indices] if array.ndim else array for n, array in checked.items()}
 
 
+def _whole_runs(
+    samples: Mapping[str, Array], sizes: Mapping[str, int]
+) -> Iterator[dict[str, Array]]:
+    """The samples run by run, where inputs differ in their first dimension, as a state's does."""
+    runs = {name: len(samples[name]) / size for name, size in sizes.items()}
+    count = next(iter(runs.values()))
+    odd = next((n for n, r in runs.items() if r != count or r != int(r)), None)
+    if odd is not None:
+        first = next(iter(sizes))
+        raise RidgelineError(
+            f"'{first}' has {len(samples[first])} rows for runs of {sizes[first]}, and '{odd}' has "
+            f"{len(samples[odd])} for runs of {sizes[odd]}",
+            where="calibration samples",
+            fix="Give every input the rows of the same whole number of runs.",
+        )
+    for run in range(int(count)):
+        rows = {n: slice(run * size, (run + 1) * size) for n, size in sizes.items()}
+        yield {n: array[rows[n]] if n in rows else array for n, array in samples.items()}
+
+
 def _check_batch(graph: Graph) -> None:
-    """Refuse inputs that no row of samples fits: of no elements, or of another batch."""
+    """Refuse inputs of no elements, which no row of samples fits."""
     where = f"graph '{graph.name}'"
     for value in graph.inputs:
         if 0 in value.type.shape:
@@ -113,16 +139,6 @@ def _check_batch(graph: Graph) -> None:
                 where=where,
                 fix="Export the model with dimensions of 1 or more.",
             )
-    sized = [v for v in graph.inputs if v.type.shape]
-    odd = next((v for v in sized if v.type.shape[0] != sized[0].type.shape[0]), None)
-    if odd is not None:
-        raise RidgelineError(
-            f"input '{odd.name}' is {odd.type}, which has another first dimension than input "
-            f"'{sized[0].name}', {sized[0].type}, and samples are counted along it",
-            where=where,
-            fix=f"Store '{odd.name}' in the model if it holds weights, or calibrate a model whose "
-            "inputs share their batch.",
-        )
 
 
 def _checked(value: Value, samples: Mapping[str, Array]) -> Array:

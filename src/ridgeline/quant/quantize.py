@@ -80,9 +80,7 @@ def _has_weights(node: Node) -> bool:
     """Whether it is a Conv, or a MatMul by a constant [k, n]."""
     if node.op == "Conv":
         return True
-    return (
-        node.op == "MatMul" and node.input(1).is_constant and len(node.input(1).type.shape) == 2
-    )
+    return node.op == "MatMul" and node.input(1).is_constant and len(node.input(1).type.shape) == 2
 
 
 class _Quantizer:

@@ -20,8 +20,8 @@ class Recipe:
 
     `activations`: uint8 and int8 are asymmetric, int16 symmetric. `weights`: symmetric, int8
     within ±127, or uint8 around 128. `percentile` (of all values, both tails together) is used by
-    the observer of that name. `rounding`: of weights, each to the nearest step, or such that what the
-    samples let vary together cancels. `keep_float` names nodes or operators that stay float.
+    the observer of that name. `rounding`: of weights, each to the nearest step, or such that errors
+    of inputs that vary together cancel. `keep_float` names nodes or operators that stay float.
     """
 
     activations: Literal["uint8", "int8", "int16"] = "uint8"

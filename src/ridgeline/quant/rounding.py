@@ -63,7 +63,8 @@ class Covariance:
         windows = geometry.windows(geometry.padded(sample[None], 0))[0]
         rank = len(geometry.kernel)
         places = prod(windows.shape[1 : 1 + rank])
-        step = slice(None, None, ceil((places / _PLACES) ** (1 / rank)))
+        side: float = (places / _PLACES) ** (1 / rank)
+        step = slice(None, None, ceil(side))
         some = windows[(slice(None), *([step] * rank))]
         split = some.reshape(self._group, -1, *some.shape[1:])
         order = (0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank))
