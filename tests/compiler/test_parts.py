@@ -81,10 +81,13 @@ def test_a_box_survives_the_way_on_chip_and_back(
     assert np.count_nonzero(after) == before[inside].size
 
 
-@given(st.lists(st.tuples(st.integers(1, 600), st.integers(0, 6), st.integers(0, 3)), max_size=14))
-def test_no_two_live_regions_overlap(wanted: list[tuple[int, int, int]]) -> None:
+@given(
+    st.lists(st.tuples(st.integers(1, 600), st.integers(0, 6), st.integers(0, 3)), max_size=14),
+    st.booleans(),
+)
+def test_no_two_live_regions_overlap(wanted: list[tuple[int, int, int]], spread: bool) -> None:
     machine = small_machine()
-    pool = _Lines(machine)
+    pool = _Lines(machine, spread)
     placed: list[tuple[int, Request]] = []
     for number, (lines, first, length) in enumerate(wanted):
         request = Request(("tensor", number, 0), lines, first, first + length)

@@ -39,13 +39,20 @@ class Segment:
     """id(root) of values that must lie in device memory when it ends."""
 
 
-def tile_and_allocate(segment: Segment, machine: Machine) -> list[TiledLayer]:
-    """Tiles and lines for every layer. Raises RidgelineError when one cannot fit at all."""
+def tile_and_allocate(
+    segment: Segment, machine: Machine, *, spread: bool = False
+) -> list[TiledLayer]:
+    """Tiles and lines for every layer. Raises RidgelineError when one cannot fit at all.
+
+    `spread` lays a region over as many banks as it may have for itself, so that a store and a
+    reader meet less often in one bank, and leaves fewer banks to the others.
+    """
     failure = ""
     for share in TILE_SHARES:
         spilled: set[int] = set()
         while True:
-            attempt = _Attempt(segment, machine, spilled, machine.unified_buffer.lines // share)
+            budget = machine.unified_buffer.lines // share
+            attempt = _Attempt(segment, machine, spilled, budget, spread)
             failed = attempt.run()
             if failed is None:
                 return attempt.tiled()
@@ -74,8 +81,14 @@ class _Attempt:
     """One try: some tensors spilled, tiles within a budget of lines."""
 
     def __init__(
-        self, segment: Segment, machine: Machine, spilled: set[int], budget_lines: int
+        self,
+        segment: Segment,
+        machine: Machine,
+        spilled: set[int],
+        budget_lines: int,
+        spread: bool,
     ) -> None:
+        self.spread = spread
         self.segment = segment
         self.machine = machine
         self.spilled = spilled
@@ -91,9 +104,16 @@ class _Attempt:
             boxes = self._choose_boxes(layer)
             self.boxes.append(boxes)
             self.requests += self._layer_requests(position, layer, boxes)
-        pool = _Lines(self.machine)
-        # Tiles first at each layer: they cannot be spilled.
-        order = sorted(self.requests, key=lambda r: (r.key[0] == "tensor", -r.lines))
+        # Largest first shares the fewest banks; where that finds no room, tiles come first at each
+        # layer, because only tensors can be spilled.
+        if self._place(sorted(self.requests, key=lambda r: -r.lines)) is None:
+            return None
+        return self._place(sorted(self.requests, key=lambda r: (r.key[0] == "tensor", -r.lines)))
+
+    def _place(self, order: list[Request]) -> Request | None:
+        """Places requests in this order; the first that found no room, or None."""
+        pool = _Lines(self.machine, self.spread)
+        self.placed = {}
         for request in order:
             line = pool.fit(request)
             if line is None:
@@ -234,29 +254,38 @@ class _Attempt:
 class _Lines:
     """The unified buffer's lines over time."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, spread: bool) -> None:
+        self.spread = spread
         self.lines = machine.unified_buffer.lines
         self.bank_lines = machine.unified_buffer.lines_per_bank
         self.taken: list[tuple[int, int, Request]] = []
 
     def fit(self, request: Request) -> int | None:
         """First line of room for the request over its whole life: the place that shares fewest
-        banks with what lives beside it; None when there is none.
+        banks with what lives beside it, or a layer before or after; None when there is none.
         """
-        alive = sorted(
-            (start, end)
-            for start, end, other in self.taken
-            if other.first <= request.last and request.first <= other.last
-        )
-        best: tuple[int, int] | None = None
+        alive = sorted(self._beside(request, 0))
+        # Layers overlap in time: the next one's loads run while this one's results are written.
+        near = self._beside(request, 1)
+        best: tuple[int, int, int] | None = None
         for start in self._starts(alive, request.lines):
-            shared = self._shared_banks(alive, start, start + request.lines)
-            if best is None or (shared, start) < best:
-                best = (shared, start)
+            end = start + request.lines
+            shared = self._shared_banks(near, start, end)
+            spanned = (end - 1) // self.bank_lines - start // self.bank_lines
+            found = (shared, -spanned if self.spread else 0, start)
+            best = min(best or found, found)
         if best is None:
             return None
-        self.taken.append((best[1], best[1] + request.lines, request))
-        return best[1]
+        self.taken.append((best[2], best[2] + request.lines, request))
+        return best[2]
+
+    def _beside(self, request: Request, layers: int) -> list[tuple[int, int]]:
+        """[start, end) of what lives together with the request, or within so many layers of it."""
+        return [
+            (start, end)
+            for start, end, other in self.taken
+            if other.first <= request.last + layers and request.first <= other.last + layers
+        ]
 
     def _starts(self, alive: list[tuple[int, int]], lines: int) -> list[int]:
         """Beginnings of room: after each neighbour, and at bank borders within a gap."""
@@ -268,6 +297,7 @@ class _Lines:
                 border = -(-cursor // self.bank_lines) * self.bank_lines
                 while border + lines <= start:
                     starts.append(border)
+                    starts.append(max(cursor, border - lines // 2))
                     border += self.bank_lines
             cursor = max(cursor, end)
         return starts

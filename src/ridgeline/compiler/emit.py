@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ridgeline.compiler.allocate import Segment, source_box
 from ridgeline.compiler.builder import Builder
@@ -36,7 +36,7 @@ class Emitter:
         self.addresses = addresses
         self.on_chip: set[int] = set()
 
-    def emit(self, layers: list[TiledLayer]) -> Code:
+    def emit(self, layers: Sequence[TiledLayer]) -> Code:
         """The segment's instructions in program order, without waits."""
         for layer in layers:
             if layer.plan.kind != "alias":
@@ -101,20 +101,27 @@ class Emitter:
             plan.inputs, layer.inputs[number], layer.loads[number], strict=True
         ):
             if loaded:
-                self._load(operand, region, plan.index)
-        self._compute(layer, number)
-        if layer.store:
-            box, region = layer.boxes[number], layer.outputs[number]
-            address = self.addresses[id(plan.output.root)]
-            # In parts where it is the only box: the first leave while the last are made.
-            count = STORE_PARTS if len(layer.boxes) == 1 else 1
-            for part in split_box(box, max(box.x1 - box.x0, -(-box.rows // count))):
-                for one in transfer(Store, region, part, address, plan.index):
-                    self.builder.add(one)
+                self._load(operand, region, plan.index, layer.parts)
+        box = layer.boxes[number]
+        for part in split_box(box, -(-box.rows // layer.parts)):
+            self._compute(layer, number, part)
+            self._store(layer, number, part)
 
-    def _load(self, operand: Operand, region: Region, index: int) -> None:
+    def _store(self, layer: TiledLayer, number: int, box: Box) -> None:
+        if not layer.store:
+            return
+        region, address = layer.outputs[number], self.addresses[id(layer.plan.output.root)]
+        # In parts where it is made at once: the first leave while the last are made.
+        count = STORE_PARTS if len(layer.boxes) * layer.parts == 1 else 1
+        for part in split_box(box, max(box.x1 - box.x0, -(-box.rows // count))):
+            for one in transfer(Store, region, part, address, layer.plan.index):
+                self.builder.add(one)
+
+    def _load(self, operand: Operand, region: Region, index: int, parts: int) -> None:
         address = operand.address if operand.constant else self.addresses[id(operand.root)]
-        self._load_box(operand, region, region.box, address, index)
+        box = region.box
+        for part in split_box(box, max(box.x1 - box.x0, -(-box.rows // parts))):
+            self._load_box(operand, region, part, address, index)
 
     def _load_box(
         self, operand: Operand, region: Region, box: Box, address: int, index: int
@@ -126,8 +133,8 @@ class Emitter:
         for one in loads:
             self.builder.add(one)
 
-    def _compute(self, layer: TiledLayer, number: int) -> None:
-        plan, box, target = layer.plan, layer.boxes[number], layer.outputs[number]
+    def _compute(self, layer: TiledLayer, number: int, box: Box) -> None:
+        plan, target = layer.plan, layer.outputs[number]
         sources = layer.inputs[number]
         if plan.kind == "move":
             lower_move(self.builder, plan, box, target, self.addresses)

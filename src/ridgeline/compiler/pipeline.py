@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from ridgeline.compiler.allocate import Segment, tile_and_allocate
 from ridgeline.compiler.analyse import Analyst
@@ -15,6 +16,7 @@ from ridgeline.compiler.emit import Emitter
 from ridgeline.compiler.memory import Space
 from ridgeline.compiler.place import Placement, place
 from ridgeline.compiler.plan import LayerPlan, TiledLayer
+from ridgeline.compiler.refine import refine
 from ridgeline.compiler.schedule import prefetch
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Graph, Node, Value
@@ -25,7 +27,11 @@ from ridgeline.machine.instructions import HostRead, HostWrite, Instruction
 from ridgeline.machine.order import synchronise_code
 from ridgeline.machine.program import DeviceSegment, Program
 from ridgeline.machine.program import Segment as ProgramSegment
+from ridgeline.machine.simulate import simulate_code
 from ridgeline.passes.dead import remove_dead
+
+LINK_PARTS = 16
+"""A tensor crosses the host link in about this many parts, so that work starts early."""
 
 Dump = Callable[[str, str], None]
 
@@ -195,10 +201,32 @@ class _Compilation:
     ) -> dict[int, tuple[Segment, list[TiledLayer]]]:
         """The same layers with the rows of a MatMul that take the fewest cycles."""
         chooser = Chooser(self.machine, self.addresses, self.device.next_address)
-        return {
-            number: (segment, [chooser.choose(segment, layer) for layer in layers])
-            for number, (segment, layers) in tiled.items()
-        }
+        result: dict[int, tuple[Segment, list[TiledLayer]]] = {}
+        for number, (segment, layers) in tiled.items():
+            spread = tile_and_allocate(segment, self.machine, spread=True)
+            same = [x.store for x in spread] == [x.store for x in layers]
+            starts = [
+                [chooser.choose(segment, layer) for layer in variant]
+                for variant in ([layers, spread] if same else [layers])
+            ]
+            cost = partial(self._cost, self.parts[number], segment)
+            result[number] = (segment, refine(starts, cost))
+        return result
+
+    def _cost(self, part: _Part, segment: Segment, layers: Sequence[TiledLayer]) -> tuple[int, int]:
+        """The (cycles, instructions) of a device part with these layers."""
+        code = self._ordered(self._code(part, segment, layers))
+        return simulate_code(code, self.machine)[1], len(code)
+
+    def _code(self, part: _Part, segment: Segment, layers: Sequence[TiledLayer]) -> Code:
+        code = Emitter(self.machine, segment, self.addresses).emit(layers)
+        reads, writes = Code.of(self._reads(part)), Code.of(self._writes(part))
+        return Code.joined([reads, code, writes])
+
+    def _ordered(self, code: Code) -> Code:
+        host_bytes, device_bytes = self.borders.host.next_address, self.device.next_address
+        code = prefetch(code, self.machine, host_bytes, device_bytes)
+        return synchronise_code(code, self.machine, host_bytes, device_bytes)
 
     def emit(self, tiled: dict[int, tuple[Segment, list[TiledLayer]]]) -> Program:
         """The program: every segment with its transfers, waits and layers."""
@@ -208,9 +236,7 @@ class _Compilation:
             code = Code.of(())
             if part.on_device:
                 segment, layers = tiled[number]
-                code = Emitter(self.machine, segment, self.addresses).emit(layers)
-                reads, writes = Code.of(self._reads(part)), Code.of(self._writes(part))
-                code = Code.joined([reads, code, writes])
+                code = self._code(part, segment, layers)
             else:
                 borders.host_tensors(part.entering, part.leaving)
             raw.append((part, code))
@@ -219,9 +245,7 @@ class _Compilation:
         segments: list[ProgramSegment] = []
         for part, code in raw:
             if part.on_device:
-                code = prefetch(code, self.machine, host_bytes, device_bytes)
-                ordered = synchronise_code(code, self.machine, host_bytes, device_bytes)
-                segments.append(DeviceSegment(ordered))
+                segments.append(DeviceSegment(self._ordered(code)))
             else:
                 segments.append(
                     host_segment(
@@ -249,13 +273,21 @@ class _Compilation:
         return [
             HostRead(
                 layer=self._first_user(part, value),
-                host_address=self.borders.packed(value).address,
-                device_address=self.addresses[id(self.root(value))],
-                length_bytes=self.borders.packed(value).bytes,
+                host_address=self.borders.packed(value).address + offset,
+                device_address=self.addresses[id(self.root(value))] + offset,
+                length_bytes=length,
             )
             for value in part.entering
             if not self.borders.made_on_device(value)
+            for offset, length in self._link_parts(value)
         ]
+
+    def _link_parts(self, value: Value) -> list[tuple[int, int]]:
+        """(offset, length) in bytes: whole bursts, so that parts cost the memory no more."""
+        total = self.borders.packed(value).bytes
+        burst = self.machine.device_memory.burst_bytes
+        step = -(-total // (LINK_PARTS * burst)) * burst
+        return [(offset, min(step, total - offset)) for offset in range(0, total, step)]
 
     def _first_user(self, part: _Part, value: Value) -> int:
         return next(self.index[id(n)] for n in part.nodes if any(v is value for v in n.inputs))
@@ -269,12 +301,13 @@ class _Compilation:
                 layer=next(
                     self.index[id(n)] for n in part.nodes if any(v is value for v in n.outputs)
                 ),
-                host_address=self.borders.packed(value).address,
-                device_address=self.addresses[id(self.root(value))],
-                length_bytes=self.borders.packed(value).bytes,
+                host_address=self.borders.packed(value).address + offset,
+                device_address=self.addresses[id(self.root(value))] + offset,
+                length_bytes=length,
             )
             for value in part.leaving
             if self.borders.needed_by_host(value)
+            for offset, length in self._link_parts(value)
         ]
 
 

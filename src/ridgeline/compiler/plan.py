@@ -132,6 +132,8 @@ class TiledLayer:
     store: bool
     """Each box of the output is stored to device memory."""
     table_line: int = 0
+    parts: int = 1
+    """Each box is loaded, made and stored in about this many parts, as `refine` found best."""
     rows: int = 0
     """Rows of one MatMul at most, as `choose` found best; 0 until then."""
 
