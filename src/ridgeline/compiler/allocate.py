@@ -266,11 +266,12 @@ class _Lines:
         """
         alive = sorted(self._beside(request, 0))
         # Layers overlap in time: the next one's loads run while this one's results are written.
+        # What lives at the same time counts twice, since it is near as well.
         near = self._beside(request, 1)
         best: tuple[int, int, int] | None = None
         for start in self._starts(alive, request.lines):
             end = start + request.lines
-            shared = self._shared_banks(near, start, end)
+            shared = self._shared_banks(alive, start, end) + self._shared_banks(near, start, end)
             spanned = (end - 1) // self.bank_lines - start // self.bank_lines
             found = (shared, -spanned if self.spread else 0, start)
             best = min(best or found, found)
