@@ -12,6 +12,7 @@ from ridgeline.frontend.runtime import OnnxRuntimeExecutor
 from ridgeline.ir import Graph, Node
 from ridgeline.machine.description import Machine
 from ridgeline.machine.execute import execute
+from ridgeline.machine.instructions import Load, Store
 from ridgeline.machine.loader import load_machine
 from ridgeline.machine.program import Program
 from single_node import meaning, stored_inputs
@@ -70,3 +71,12 @@ def host_reason(program: Program) -> str:
 def unequal(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> int:
     """How many elements differ."""
     return int(np.count_nonzero(a != b))
+
+
+def moved_bytes(program: Program) -> int:
+    """Bytes between device memory and unified buffer."""
+    return sum(
+        i.element_bytes * int(np.prod(i.counts))
+        for i in program.instructions
+        if isinstance(i, (Load, Store))
+    )

@@ -700,14 +700,14 @@ def test_a_model_with_nothing_to_quantise(ridgeline: Run, tmp_path: Path) -> Non
 
     value = helper.make_tensor_value_info
     graph = helper.make_graph(
-        [helper.make_node("Sin", ["x"], ["y"], name="wave")],
+        [helper.make_node("Det", ["x"], ["y"], name="volume")],
         "g",
-        [value("x", TensorProto.FLOAT, [2, 3])],
-        [value("y", TensorProto.FLOAT, [2, 3])],
+        [value("x", TensorProto.FLOAT, [2, 3, 3])],
+        [value("y", TensorProto.FLOAT, [2])],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
-    np.savez(tmp_path / "c.npz", x=np.ones((2, 3), np.float32))
+    np.savez(tmp_path / "c.npz", x=np.ones((2, 3, 3), np.float32))
     output = tmp_path / "q.onnx"
     result = ridgeline(
         "quantize", tmp_path / "m.onnx", "--calibrate", tmp_path / "c.npz", "-o", output

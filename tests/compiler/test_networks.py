@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from compile_cases import DATAFLOWS, small_machine
+from compile_cases import DATAFLOWS, moved_bytes, small_machine
 from random_graphs import random_network
 from ridgeline.compiler import compile
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend.runtime import OnnxRuntimeExecutor
 from ridgeline.ir import Graph
 from ridgeline.machine.execute import execute
-from ridgeline.machine.instructions import Load, MatMul, Store
+from ridgeline.machine.instructions import MatMul
 from ridgeline.machine.program import DeviceSegment, Program, program_from_bytes
 from ridgeline.machine.simulate import simulate
 from ridgeline.ops.evaluate import evaluate
@@ -95,15 +95,6 @@ def test_same_bits_whatever_the_timing(seed: int) -> None:
     for name, array in first.items():
         np.testing.assert_array_equal(array, second[name])
     assert simulate(replace(program, machine=slow)).cycles > 0
-
-
-def moved_bytes(program: Program) -> int:
-    """Bytes between device memory and unified buffer."""
-    return sum(
-        i.element_bytes * int(np.prod(i.counts))
-        for i in program.instructions
-        if isinstance(i, (Load, Store))
-    )
 
 
 @pytest.mark.parametrize("seed", range(0, 40, 2))
