@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ridgeline.compiler.pipeline import Compiled
 from ridgeline.divergence.blame import Change
-from ridgeline.divergence.frames import Frame, expected_rows, frames, index_of, stored
+from ridgeline.divergence.frames import Frame, expected_rows, frames, index_of, looked_at, stored
 from ridgeline.divergence.references import Reference
 from ridgeline.divergence.walk import Step, steps, walk
 from ridgeline.ir import Value
@@ -100,7 +100,8 @@ def executed_values(
             whole = found.setdefault(value.name, np.zeros(value.type.shape, value.type.dtype.numpy))
             target = expected_rows(whole, layout, frame.box)
             assert np.shares_memory(target, whole)
-            target[...] = stored(state.buffer, frame.region, frame.box, value)
+            made = stored(state.buffer, frame.region, frame.box, value)
+            np.copyto(target, made, where=looked_at(frame))
         if isinstance(step.work, HostSegment):
             found |= {t.name: without_padding(t, state.host) for t in step.work.outputs}
     return found
@@ -165,7 +166,7 @@ class Search:
             return None
         expected = expected_rows(array, frame.region.layout, frame.box)
         got = stored(state.buffer, frame.region, frame.box, frame.value)
-        flat = np.flatnonzero(expected != got)
+        flat = np.flatnonzero((expected != got) & looked_at(frame))
         if not flat.size:
             return None
         return Finding(frame.layer.plan.index, frame.value, step, expected, got, flat, frame)

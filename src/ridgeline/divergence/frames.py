@@ -7,7 +7,7 @@ there last. So a program is looked at without trusting any instruction's meaning
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,9 @@ class Frame:
     box: Box
     first: int
     last: int
+    lines: Integers | None = None
+    """Where given, only what was written to these lines and `lanes` is looked at."""
+    lanes: slice | None = None
 
     @property
     def value(self) -> Value:
@@ -42,7 +45,11 @@ class Frame:
 
 
 def frames(layers: Sequence[TiledLayer], steps: Sequence[Step], machine: Machine) -> list[Frame]:
-    """Every frame, in order of the step after which it is whole."""
+    """Every frame, in order of the step after which it is whole.
+
+    Where other layers write to a box before its last line is made, no step leaves it whole: then
+    each write to it is a frame.
+    """
     writers: dict[int, list[tuple[int, Integers]]] = {}
     for step in steps:
         if isinstance(step.work, HostSegment):
@@ -52,9 +59,36 @@ def frames(layers: Sequence[TiledLayer], steps: Sequence[Step], machine: Machine
             writers.setdefault(step.work.layer, []).append((step.number, lines))
     found: list[Frame] = []
     for layer in layers:
-        if layer.plan.kind != "alias":
-            found += _frames_of(layer, writers.get(layer.plan.index, []))
+        if layer.plan.kind == "alias":
+            continue
+        own = writers.get(layer.plan.index, [])
+        others = [w for index, w in writers.items() if index != layer.plan.index]
+        for frame in _frames_of(layer, own):
+            disturbed = any(_disturbs(frame, writes) for writes in others)
+            found += _by_write(frame, own, steps) if disturbed else [frame]
     return sorted(found, key=lambda frame: frame.last)
+
+
+def _disturbs(frame: Frame, writes: Sequence[tuple[int, Integers]]) -> bool:
+    start, end = frame.region.line, frame.region.line + frame.region.lines
+    return any(
+        frame.first < number < frame.last and bool(((lines >= start) & (lines < end)).any())
+        for number, lines in writes
+    )
+
+
+def _by_write(
+    frame: Frame, own: Sequence[tuple[int, Integers]], steps: Sequence[Step]
+) -> list[Frame]:
+    """A frame for each instruction that writes to it, of what that writes."""
+    found: list[Frame] = []
+    for number, lines in own:
+        work = steps[number].work
+        if frame.first <= number <= frame.last and _within(frame.region, lines):
+            assert not isinstance(work, HostSegment)
+            made = replace(frame, first=number, last=number, lines=lines, lanes=written_lanes(work))
+            found.append(made)
+    return found
 
 
 def buffer_writes(instruction: Instruction, machine: Machine) -> Integers:
@@ -127,6 +161,16 @@ def stored(buffer: npt.NDArray[np.uint8], region: Region, box: Box, value: Value
     if region.layout.planes == 1:
         return low.view(value.type.dtype.numpy)
     return (buffer[lines + 1, lanes].astype(np.uint16) << 8 | low).view(value.type.dtype.numpy)
+
+
+def looked_at(frame: Frame) -> npt.NDArray[np.bool_]:
+    """Which elements of the frame's box [n, y, x, c] its step has made."""
+    lines, lanes = places(frame.region, frame.box)
+    if frame.lines is None or frame.lanes is None:
+        return np.ones(lines.shape, np.bool_)
+    # The low byte of an element lies in the first of its planes.
+    start, stop, _ = frame.lanes.indices(frame.region.layout.line_bytes)
+    return np.isin(lines, frame.lines) & (lanes >= start) & (lanes < stop)
 
 
 def expected_rows(array: Array, layout: Layout, box: Box) -> Array:
