@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.activity import Activity
 from ridgeline.machine.instructions.array import INT8, read_vectors
+from ridgeline.machine.instructions.nests import Counted
 from ridgeline.machine.instructions.state import Places, Space, State, nested
 from ridgeline.machine.instructions.vector import OutputFields
 from ridgeline.machine.instructions.walk import Walk
@@ -23,7 +24,7 @@ TABLE_ENTRIES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup(OutputFields):
+class Lookup(Counted, OutputFields):
     """Each 8-bit value replaced by the entry of a table that its byte numbers.
 
     The table's 256 bytes lie in whole lines from `table_line` on, and are copied into every lane
@@ -47,15 +48,6 @@ class Lookup(OutputFields):
     @property
     def read_banks(self) -> int:
         return self.in_banks
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        return (self.count_0, self.count_1, self.count_2)
-
-    @property
-    def m(self) -> int:
-        """Vectors in all."""
-        return self.count_0 * self.count_1 * self.count_2
 
     def lines(self) -> Places:
         """Line of each vector read, in order."""

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.array import read_vectors
-from ridgeline.machine.instructions.state import Places, Space, State, nested
+from ridgeline.machine.instructions.nests import TwoOperands
+from ridgeline.machine.instructions.state import Places, Space, State
 from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
 from ridgeline.machine.instructions.vector import OutputFields
 from ridgeline.machine.instructions.walk import Walk
@@ -26,7 +27,7 @@ REAL_OPERATIONS = ("slope", "subtract", "maximum", "minimum")
 
 
 @dataclass(frozen=True, slots=True)
-class RealElementwise(OutputFields):
+class RealElementwise(TwoOperands, OutputFields):
     """One or two walks over 8-bit vectors as real numbers, combined into a third.
 
     x = float32(scale_a * (a - zero_a)), y = float32(scale_b * (b - zero_b)); r is x - y, or the
@@ -64,28 +65,9 @@ class RealElementwise(OutputFields):
         return self.in_banks
 
     @property
-    def counts(self) -> tuple[int, int, int]:
-        return (self.count_0, self.count_1, self.count_2)
-
-    @property
-    def m(self) -> int:
-        """Vectors in all."""
-        return self.count_0 * self.count_1 * self.count_2
-
-    @property
     def operands(self) -> int:
         """Walks that it reads."""
         return 1 if self.operation == SLOPE else 2
-
-    def a_lines(self) -> Places:
-        """Line of each vector of a, in order."""
-        strides = (self.a_stride_0, self.a_stride_1, self.a_stride_2)
-        return nested(self.a_line, self.counts, strides)
-
-    def b_lines(self) -> Places:
-        """Line of each vector of b, in order."""
-        strides = (self.b_stride_0, self.b_stride_1, self.b_stride_2)
-        return nested(self.b_line, self.counts, strides)
 
     def apply(self, state: State) -> None:
         x = self._real(state, self.a_lines(), self.zero_a, self.scale_a)

@@ -23,6 +23,7 @@ from ridgeline.machine.instructions.array import (
     wrap,
     write_vectors,
 )
+from ridgeline.machine.instructions.nests import Counted, TwoOperands
 from ridgeline.machine.instructions.state import Places, Space, State, nested
 from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
 from ridgeline.machine.instructions.walk import Walk
@@ -86,7 +87,7 @@ class OutputFields(Instruction):
 
 
 @dataclass(frozen=True, slots=True)
-class Requant(OutputFields):
+class Requant(Counted, OutputFields):
     """Accumulators to stored integers: bias and float32 scale per channel, clamp, zero point.
 
     Entries `entry`, `entry` + 1, ... in order go to the walk of output lines.
@@ -99,15 +100,6 @@ class Requant(OutputFields):
     slot: int = bits(4, "parameter slot with bias and scale")
 
     opcode: ClassVar[int] = 8
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        return (self.count_0, self.count_1, self.count_2)
-
-    @property
-    def m(self) -> int:
-        """Entries in all."""
-        return self.count_0 * self.count_1 * self.count_2
 
     def apply(self, state: State) -> None:
         total = state.accumulators[self.entry : self.entry + self.m, : self.channels]
@@ -142,7 +134,7 @@ class Requant(OutputFields):
 
 
 @dataclass(frozen=True, slots=True)
-class Elementwise(OutputFields):
+class Elementwise(TwoOperands, OutputFields):
     """Two walks over vectors combined into a third: add, multiply, or one rescaled.
 
     add: round(fma(a, scale_a, fma(b, scale_b, offset))); mul: round(float32(offset +
@@ -176,22 +168,6 @@ class Elementwise(OutputFields):
     @property
     def read_banks(self) -> int:
         return self.in_banks
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        return (self.count_0, self.count_1, self.count_2)
-
-    @property
-    def m(self) -> int:
-        return self.count_0 * self.count_1 * self.count_2
-
-    def a_lines(self) -> Places:
-        strides = (self.a_stride_0, self.a_stride_1, self.a_stride_2)
-        return nested(self.a_line, self.counts, strides)
-
-    def b_lines(self) -> Places:
-        strides = (self.b_stride_0, self.b_stride_1, self.b_stride_2)
-        return nested(self.b_line, self.counts, strides)
 
     def apply(self, state: State) -> None:
         lanes = slice(self.lane, self.lane + self.channels)
