@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import defs, numpy_helper
+from onnx import defs, helper, numpy_helper
 
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend.onnx_reader import read_onnx
@@ -53,12 +53,31 @@ def _with_nan_attribute() -> Any:
     return model
 
 
+def _with_opset(domain: str, version: int) -> Any:
+    """A Shape whose attribute is text: what only its schema, found by the opset, forbids."""
+    model = _model(IMAGE + '{ y = Shape<start = "1">(x) }')
+    model.opset_import[0].CopyFrom(helper.make_opsetid(domain, version))
+    return model
+
+
 NEWEST = defs.onnx_opset_version()
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "opset": (
         lambda: _conv(opset=99),
         f"g: the model has opset 99, and opset {NEWEST} is the newest that is known. "
         f"Export the model with opset {NEWEST} or below.",
+    ),
+    "no opset": (
+        lambda: _with_opset("other", 17),
+        "g: it has operators of ONNX, and does not say of which opset. The file is damaged",
+    ),
+    "opset 0": (
+        lambda: _with_opset("", 0),
+        "g: the model has opset 0, and the first is 1. The file is damaged",
+    ),
+    "the opset's attributes": (
+        lambda: _with_opset("ai.onnx", 17),
+        "g, node 'y' (Shape): attribute 'start' is of type STRING, not INT. The file is damaged",
     ),
     "auto_pad": (
         lambda: _conv(IMAGE + '{ y = Conv<auto_pad = "SAME_UPER">(x, w) }'),

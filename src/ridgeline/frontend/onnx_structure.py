@@ -25,7 +25,7 @@ def check_structure(graph: Any, opsets: Mapping[str, int], where: str) -> None:
 
     Raises RidgelineError naming the opset, the value or the node.
     """
-    _check_opset(opsets.get("", 1), where)
+    _check_opset(graph, opsets, where)
     _check_names(graph, where)
     _check_dense(graph, where)
     for node in graph.node:
@@ -37,8 +37,18 @@ def check_structure(graph: Any, opsets: Mapping[str, int], where: str) -> None:
                 _check_dense(body, f"{where}, node '{name_of(each)}' ({each.op_type})")
 
 
-def _check_opset(version: int, where: str) -> None:
-    newest = defs.onnx_opset_version()
+def _check_opset(graph: Any, opsets: Mapping[str, int], where: str) -> None:
+    version, newest = opsets.get("", 1), defs.onnx_opset_version()
+    every = (n for node in graph.node for n in (node, *inner_nodes(node)))
+    # Without its number an operator has no one meaning: ONNX Runtime takes the newest it knows.
+    if "" not in opsets and any(n.domain in ("", "ai.onnx") for n in every):
+        raise RidgelineError(
+            "it has operators of ONNX, and does not say of which opset", where=where, fix=_AGAIN
+        )
+    if version < 1:
+        raise RidgelineError(
+            f"the model has opset {version}, and the first is 1", where=where, fix=_AGAIN
+        )
     if version > newest:
         raise RidgelineError(
             f"the model has opset {version}, and opset {newest} is the newest that is known",
