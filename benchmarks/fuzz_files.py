@@ -5,8 +5,8 @@
 A worker process takes mutated models, programs, arrays, machine files and reports through the
 commands, under a limit of memory. What counts as found: an exception that is not told in one
 message, a crash of the process, more than a minute, "not enough memory" without its limit, a write
-outside of the named outputs, a read outside of the model's folder. Each is kept under --keep with
-its commands, once for each place in the sources.
+outside of the named outputs, a read outside of the model's folder. Each is kept under --keep, a new
+temporary folder otherwise, with its commands, once for each place in the sources.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections import Counter
@@ -59,8 +60,10 @@ def main() -> None:
     if options.worker:
         _work(options)
         return
-    begun, findings = time.monotonic(), Path(options.keep)
+    begun = time.monotonic()
+    findings = Path(options.keep or tempfile.mkdtemp(prefix="ridgeline-fuzz-"))
     findings.mkdir(parents=True, exist_ok=True)
+    print(f"what is found is kept under {findings}", flush=True)
     counts: Counter[str] = Counter()
     round_number = 0
     while time.monotonic() - begun < options.minutes * 60:
@@ -80,7 +83,7 @@ def _options() -> Any:
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--memory-gb", type=float, default=6)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", default="/tmp/ridgeline-fuzz")
+    parser.add_argument("--keep", default="", help="folder for what is found")
     parser.add_argument("--only", default="", help="one kind of file")
     parser.add_argument("--worker", type=int, default=0, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -95,15 +98,15 @@ def _round(options: Any, seed: int, left_seconds: float, findings: Path) -> Coun
         worker = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT)
         heart, end = findings / "heart", time.monotonic() + left_seconds
         heart.touch()
-        while worker.poll() is None:
-            time.sleep(1)
-            stuck = time.time() - heart.stat().st_mtime > 3 * MOST_SECONDS
-            if stuck or time.monotonic() > end:
-                worker.kill()
-                worker.wait()
-                if stuck:
+        try:
+            while worker.poll() is None and time.monotonic() < end:
+                time.sleep(1)
+                if time.time() - heart.stat().st_mtime > 3 * MOST_SECONDS:
                     _keep(findings, f"hang-{seed}", findings / "sandbox", "no answer")
-                break
+                    break
+        finally:
+            worker.kill()
+            worker.wait()
     lines = log.read_text(errors="replace").splitlines()
     if worker.returncode not in (0, -signal.SIGKILL):
         _keep(findings, f"crash-{seed}", findings / "sandbox", "\n".join(lines[-40:]))
