@@ -17,6 +17,7 @@ from ridgeline.files import write_whole
 from ridgeline.frontend.onnx_bodies import CAPTURES, Body, all_names, rename
 from ridgeline.frontend.onnx_infer import GRAPH_OPSET
 from ridgeline.frontend.onnx_source import ONNX_DOMAIN
+from ridgeline.frontend.onnx_spelling import spelled
 from ridgeline.frontend.onnx_types import Array, element_of_dtype, to_tensor
 from ridgeline.ir import Graph, Node, Quant, TensorType, Value
 from ridgeline.numerics.formats import FP32, INT64, DType, dtype_of
@@ -166,7 +167,9 @@ class _Writer:
             dtype = source.type.dtype if source.type.dtype.is_float else FP32
             self.quantise(node.name, real, node.output, dtype)
         elif node.op not in PRIMITIVES:
-            self._host(node)
+            for one in spelled(node, self.graph.opset) or (node,):
+                self.made += (v for v in (*one.inputs, *one.outputs) if v is not None)
+                self._host(one)
         elif _is_quantised(node.output) and not _bits_only(node):
             self._quantised(node)
         else:

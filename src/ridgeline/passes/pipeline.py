@@ -9,11 +9,13 @@ import numpy as np
 from ridgeline.frontend.evaluate import evaluate_constant
 from ridgeline.ir import Graph
 from ridgeline.passes.absorb_qdq import absorb_qdq
+from ridgeline.passes.activations import name_activations
 from ridgeline.passes.dead import remove_dead
 from ridgeline.passes.finite import check_finite
-from ridgeline.passes.fold import fold
+from ridgeline.passes.fold import drop_identities, fold, fold_constants
 from ridgeline.passes.fold_before import fold_before
 from ridgeline.passes.fuse import fuse
+from ridgeline.passes.normalizations import name_normalizations
 from ridgeline.passes.outputs import compute_outputs, constants_last
 from ridgeline.passes.transposed import lower_transposed
 
@@ -40,7 +42,16 @@ def _finish_quantised(graph: Graph) -> Graph:
     return compute_outputs(remove_dead(graph))
 
 
+def _constants(graph: Graph) -> Graph:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return drop_identities(fold_constants(graph, evaluate_constant))
+
+
+# Activations and normalizations are named before scales of theirs can go into the weights.
 FLOAT_PASSES: tuple[tuple[str, Pass], ...] = (
+    ("constants", _constants),
+    ("activations", name_activations),
+    ("normalizations", name_normalizations),
     ("fold", _fold_all),
     ("fuse", fuse),
     ("finish", _finish),
