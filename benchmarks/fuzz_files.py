@@ -31,6 +31,8 @@ from typing import Any
 
 KINDS = ("model", "model", "model", "program", "arrays", "machine", "report")
 MOST_SECONDS = 60
+MOST_QUIET_SECONDS = 1800
+"""On the clock, for a file: on a busy computer little of that is the worker's."""
 CASES_A_WORKER = 400
 
 
@@ -71,7 +73,9 @@ def main() -> None:
         left = options.minutes * 60 - (time.monotonic() - begun)
         counts += _round(options, options.seed * 100_000 + round_number, left, findings)
         minutes = (time.monotonic() - begun) / 60
-        print(f"{minutes:.0f} min, {dict(sorted(counts.items()))}", flush=True)
+        worked = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime / 60
+        print(f"{minutes:.0f} min ({worked:.0f} of processor), {dict(sorted(counts.items()))}")
+        sys.stdout.flush()
     kept = sorted(p.parent.name for p in findings.glob("*/what.txt"))
     print(
         f"{sum(counts.values()):,} files in {options.minutes} minutes; found: {kept or 'nothing'}"
@@ -98,10 +102,14 @@ def _round(options: Any, seed: int, left_seconds: float, findings: Path) -> Coun
         worker = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT)
         heart, end = findings / "heart", time.monotonic() + left_seconds
         heart.touch()
+        beat, used_seconds = heart.stat().st_mtime, 0.0
         try:
             while worker.poll() is None and time.monotonic() < end:
                 time.sleep(1)
-                if time.time() - heart.stat().st_mtime > 3 * MOST_SECONDS:
+                if heart.stat().st_mtime != beat:
+                    beat, used_seconds = heart.stat().st_mtime, _processor_seconds(worker.pid)
+                worked = _processor_seconds(worker.pid) - used_seconds > 3 * MOST_SECONDS
+                if worked or time.time() - beat > MOST_QUIET_SECONDS:
                     _keep(findings, f"hang-{seed}", findings / "sandbox", "no answer")
                     break
         finally:
@@ -112,6 +120,15 @@ def _round(options: Any, seed: int, left_seconds: float, findings: Path) -> Coun
         _keep(findings, f"crash-{seed}", findings / "sandbox", "\n".join(lines[-40:]))
     counted = [line.split()[1] for line in lines if line.startswith("case ")]
     return Counter(counted)
+
+
+def _processor_seconds(process: int) -> float:
+    """Of a child that runs (Linux; 0 elsewhere)."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _keep(findings: Path, name: str, sandbox: Path, text: str) -> None:

@@ -33,6 +33,9 @@ from ridgeline.machine.order import synchronise
 from ridgeline.machine.program import DeviceSegment, Program, program_from_bytes
 from ridgeline.machine.simulate import Event, SegmentTrace, simulate
 
+# What leaves float32 has a meaning too, and none that is left to chance.
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
 MACHINES = [
     ["array.rows=4", "array.cols=4"],
     ["array.rows=2", "array.cols=8", "array.weight_rows_per_cycle=2", "unified_buffer.banks=8"],

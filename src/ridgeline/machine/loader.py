@@ -217,16 +217,7 @@ def _section(
                 f"unknown key '{key}'", where=f"{name}.{key}", fix=did_you_mean(key, keys)
             )
     if name == "unified_buffer" and "line_bytes" not in entries:
-        found = data.get("array")
-        array = cast("Mapping[str, Any]", found if isinstance(found, Mapping) else {})
-        rows = _value("array.rows", array.get("rows"), int)
-        cols = _value("array.cols", array.get("cols"), int)
-        entries["line_bytes"] = lcm(max(int(rows), 1), max(int(cols), 1))
-        banks = int(_value("unified_buffer.banks", entries.get("banks"), int))
-        size_bytes = int(_value("unified_buffer.bytes", entries.get("bytes"), int))
-        unit = entries["line_bytes"] * max(banks, 1)
-        # The size is kept up to what no longer divides into whole lines.
-        entries["bytes"] = size_bytes // unit * unit
+        _fit_lines(entries, data.get("array"))
     values = {
         key: _value(f"{name}.{key}", entries.get(key), of)
         for key, of in keys.items()
@@ -234,21 +225,31 @@ def _section(
     }
     if "operations" in values:
         values["operations"] = tuple(values["operations"])
+    for key in ("macs_per_pe_per_cycle", "mac_joules"):
+        if key in values:
+            by_format = cast("Mapping[str, Any]", values[key])
+            values[key] = {
+                fmt: _value(f"{name}.{key}.{fmt}", value, float)
+                for fmt, value in _in_order(by_format)
+            }
     if "macs_per_pe_per_cycle" in values:
-        rates = cast("Mapping[str, Any]", values["macs_per_pe_per_cycle"])
+        rates = cast("dict[str, float]", values["macs_per_pe_per_cycle"])
         values["macs_per_pe_per_cycle"] = {
-            fmt: Fraction(
-                _value(f"{name}.macs_per_pe_per_cycle.{fmt}", rate, float)
-            ).limit_denominator(64)
-            for fmt, rate in _in_order(rates)
-        }
-    if "mac_joules" in values:
-        joules = cast("Mapping[str, Any]", values["mac_joules"])
-        values["mac_joules"] = {
-            fmt: _value(f"{name}.mac_joules.{fmt}", value, float)
-            for fmt, value in _in_order(joules)
+            fmt: Fraction(rate).limit_denominator(64) for fmt, rate in rates.items()
         }
     return kind(**values)
+
+
+def _fit_lines(buffer: dict[str, Any], array: Any) -> None:
+    """Lines that suit the array, and as many whole ones as the size has room for."""
+    entries = cast("Mapping[str, Any]", array if isinstance(array, Mapping) else {})
+    rows = _value("array.rows", entries.get("rows"), int)
+    cols = _value("array.cols", entries.get("cols"), int)
+    buffer["line_bytes"] = lcm(max(int(rows), 1), max(int(cols), 1))
+    banks = int(_value("unified_buffer.banks", buffer.get("banks"), int))
+    size_bytes = int(_value("unified_buffer.bytes", buffer.get("bytes"), int))
+    unit = buffer["line_bytes"] * max(banks, 1)
+    buffer["bytes"] = size_bytes // unit * unit
 
 
 def _in_order(by_format: Mapping[str, Any]) -> list[tuple[str, Any]]:

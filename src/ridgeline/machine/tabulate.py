@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
 from math import isfinite
 
 from ridgeline.machine import energy
+from ridgeline.machine.code import Integers
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import (
     HostRead,
@@ -48,21 +49,9 @@ def report(
     `batch`: inferences in one run, the first dimension of the first input unless given. `sqnr_db`:
     by layer name, what is known of its error against the float model.
     """
-    instructions = program.instructions
-    activity = energy.activity_table(instructions, program.machine)
+    activity = energy.activity_table(program.instructions, program.machine)
     power = power_facts(trace, activity)
-    layers = [one.layer for one in instructions]
-    counts = energy.counts_by_layer(activity, layers, len(program.layers))
-    needs = _needs(program)
-    account = ledger(trace)
     make = partial(_row, program.machine, sqnr_db=sqnr_db or {}, power=power)
-    rows = [
-        make(layer, needs[index], account.layer_cycles(index), counts[index])
-        for index, layer in enumerate(program.layers)
-    ]
-    other = {name: n / account.slots_per_cycle for name, n in account.other.items()}
-    if any(other.values()):
-        rows.append(make(NO_LAYER, needs[-1], other, counts[-1]))
     return Report(
         model=program.name,
         machine=machine_facts(program.machine),
@@ -70,12 +59,30 @@ def report(
         batch=batch if batch is not None else _batch(program),
         cycles=trace.cycles,
         device_cycles=trace.device_cycles,
-        rows=tuple(rows),
+        rows=_rows(program, trace, activity, make),
         steady_cycles=steady_cycles,
         accuracy=accuracy,
         power=power,
         notes=(*notes, *remarks(power, program.machine)),
     )
+
+
+def _rows(
+    program: Program, trace: Trace, activity: Integers, make: Callable[..., LayerRow]
+) -> tuple[LayerRow, ...]:
+    """A row for each layer, and one of what belongs to none where anything does."""
+    layers = [one.layer for one in program.instructions]
+    counts = energy.counts_by_layer(activity, layers, len(program.layers))
+    needs = _needs(program)
+    account = ledger(trace)
+    rows = [
+        make(layer, needs[index], account.layer_cycles(index), counts[index])
+        for index, layer in enumerate(program.layers)
+    ]
+    other = {name: n / account.slots_per_cycle for name, n in account.other.items()}
+    if any(other.values()):
+        rows.append(make(NO_LAYER, needs[-1], other, counts[-1]))
+    return tuple(rows)
 
 
 def machine_facts(machine: Machine) -> MachineFacts:

@@ -47,18 +47,27 @@ def quantize(real: npt.ArrayLike, quant: Affine, dtype: DType) -> npt.NDArray[An
     """
     value = np.asarray(real, np.float32)
     scale, zero = parameters_along(quant, value.ndim)
+    return stored_integers(value, scale, zero, dtype.low, dtype.high).astype(dtype.numpy)
+
+
+def stored_integers(
+    real: FloatArray, scale: FloatArray, zero_point: npt.ArrayLike, low: int, high: int
+) -> IntArray:
+    """What `quantize` stores, as int64 within [low, high]; scale and zero point broadcast."""
+    zero = np.asarray(zero_point, np.int64)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
-        quotient = value / scale
-    low, high = (dtype.low - zero).astype(np.float64), (dtype.high - zero).astype(np.float64)
-    bounded = np.where(np.isnan(quotient), low, np.clip(quotient.astype(np.float64), low, high))
-    return (np.rint(bounded).astype(np.int64) + zero).astype(dtype.numpy)
+        quotient = real / scale
+    least, most = (low - zero).astype(np.float64), (high - zero).astype(np.float64)
+    bounded = np.where(np.isnan(quotient), least, np.clip(quotient.astype(np.float64), least, most))
+    return np.rint(bounded).astype(np.int64) + zero
 
 
 def dequantize(stored: npt.NDArray[Any], quant: Affine) -> FloatArray:
     """float32(stored - zero_point) * scale, one float32 multiplication."""
     scale, zero = parameters_along(quant, np.ndim(stored))
     difference = np.asarray(stored).astype(np.int64) - zero
-    return np.asarray(difference.astype(np.float32) * scale, np.float32)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(difference.astype(np.float32) * scale, np.float32)
 
 
 def requantize_table(

@@ -123,52 +123,75 @@ def _layer(row: LayerRow, report: Report) -> dict[str, Any]:
     return data
 
 
+_NUMBER, _WHOLE, _TEXT = {"type": "number"}, {"type": "integer"}, {"type": "string"}
+
+
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of what `render` writes; report.schema.json holds it."""
-    number, whole, text = {"type": "number"}, {"type": "integer"}, {"type": "string"}
-    shares = {"type": "object", "additionalProperties": number}
-    layer = {c.key: _column_schema(c) for c in layer_columns()}
-    layer["shape"] = {"type": "array", "items": whole}
-    layer["busy_cycles"] = {**shares, "propertyNames": {"enum": list(LIMITS)}}
-    layer["ledger_cycles"] = {**shares, "propertyNames": {"enum": list(LEDGER_ENTRIES)}}
-    layer["counts"] = {"type": "object", "additionalProperties": whole}
-    levels = {**shares, "propertyNames": {"enum": list(LEVELS)}}
-    layer["joules"] = {"anyOf": [{"type": "null"}, levels]}
-    layer["origin"] = {"type": "array", "items": text}
-    accuracy = {"images": whole, "float_right": _or_null("integer"), "quantised_right": whole}
-    accuracy["number_format"] = text
-    machine: dict[str, Any] = dict.fromkeys(("clock_hz", "peak_operations_per_s"), number)
-    machine |= dict.fromkeys(("device_memory_bytes_per_s", "balance_macs_per_byte"), number)
-    machine |= dict.fromkeys(("name", "description", "dataflow"), text)
-    machine |= dict.fromkeys(("rows", "cols"), whole)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Ridgeline report",
         **_object(
             {
                 "schema": {"const": SCHEMA},
-                "model": text,
-                "machine": _object(machine),
-                "numeric_mode": text,
-                "batch": whole,
-                "cycles": whole,
-                "device_cycles": whole,
-                "latency_seconds": number,
-                "inferences_per_s": number,
+                "model": _TEXT,
+                "machine": _object(_machine_schema()),
+                "numeric_mode": _TEXT,
+                "batch": _WHOLE,
+                "cycles": _WHOLE,
+                "device_cycles": _WHOLE,
+                "latency_seconds": _NUMBER,
+                "inferences_per_s": _NUMBER,
                 "steady_cycles": _or_null("integer"),
                 "steady_inferences_per_s": _or_null("number"),
-                "accuracy": {"anyOf": [{"type": "null"}, _object(accuracy)]},
+                "accuracy": {"anyOf": [{"type": "null"}, _object(_accuracy_schema())]},
                 **{key: _or_null("number") for key in _ENERGY},
-                "clock_hz": number,
+                "clock_hz": _NUMBER,
                 "power": {"anyOf": [{"type": "null"}, _object(_power_schema())]},
-                "array_macs": whole,
+                "array_macs": _WHOLE,
                 "worst": {"type": "array", "items": _object(_worst_schema())},
                 "total": {"$ref": "#/$defs/layer"},
                 "layers": {"type": "array", "items": {"$ref": "#/$defs/layer"}},
-                "notes": {"type": "array", "items": text},
+                "notes": {"type": "array", "items": _TEXT},
             }
         ),
-        "$defs": {"layer": _object(layer)},
+        "$defs": {"layer": _object(_layer_schema())},
+    }
+
+
+def _layer_schema() -> dict[str, Any]:
+    shares = {"type": "object", "additionalProperties": _NUMBER}
+    layer = {c.key: _column_schema(c) for c in layer_columns()}
+    layer["shape"] = {"type": "array", "items": _WHOLE}
+    layer["busy_cycles"] = {**shares, "propertyNames": {"enum": list(LIMITS)}}
+    layer["ledger_cycles"] = {**shares, "propertyNames": {"enum": list(LEDGER_ENTRIES)}}
+    layer["counts"] = {"type": "object", "additionalProperties": _WHOLE}
+    levels = {**shares, "propertyNames": {"enum": list(LEVELS)}}
+    layer["joules"] = {"anyOf": [{"type": "null"}, levels]}
+    layer["origin"] = {"type": "array", "items": _TEXT}
+    return layer
+
+
+def _accuracy_schema() -> dict[str, Any]:
+    return {
+        "images": _WHOLE,
+        "float_right": _or_null("integer"),
+        "quantised_right": _WHOLE,
+        "number_format": _TEXT,
+    }
+
+
+def _machine_schema() -> dict[str, Any]:
+    return {
+        "clock_hz": _NUMBER,
+        "peak_operations_per_s": _NUMBER,
+        "device_memory_bytes_per_s": _NUMBER,
+        "balance_macs_per_byte": _NUMBER,
+        "name": _TEXT,
+        "description": _TEXT,
+        "dataflow": _TEXT,
+        "rows": _WHOLE,
+        "cols": _WHOLE,
     }
 
 
@@ -184,25 +207,23 @@ _ENERGY = (
 
 def _power_schema() -> dict[str, Any]:
     return {
-        "idle_watts": {"type": "number"},
+        "idle_watts": _NUMBER,
         "window_seconds": _or_null("number"),
         "limit_watts": _or_null("number"),
-        "policy": {"type": "string"},
+        "policy": _TEXT,
         "above_limit": {"type": "boolean"},
-        "slowdown": {"type": "number"},
+        "slowdown": _NUMBER,
     }
 
 
 def _worst_schema() -> dict[str, Any]:
-    number, text = {"type": "number"}, {"type": "string"}
-    bound = {"type": "string", "enum": list(LIMITS)}
     return {
-        "layer": text,
-        "lost_cycles": number,
-        "bound": bound,
-        "bound_cycles": number,
-        "loss": text,
-        "loss_cycles": number,
+        "layer": _TEXT,
+        "lost_cycles": _NUMBER,
+        "bound": {**_TEXT, "enum": list(LIMITS)},
+        "bound_cycles": _NUMBER,
+        "loss": _TEXT,
+        "loss_cycles": _NUMBER,
     }
 
 

@@ -109,26 +109,12 @@ class VectorMaker:
         output = self._output(counts, self.line_bytes)
         operation, code = draw.choice(self.elementwise_operations), draw.choice(self.formats)
         height = 2 if code == INT16 else 1
-        lines = self.machine.unified_buffer.lines - (height - 1)
-        a, b = (
-            draw.walk(0, lines, draw.line_strides(height), counts, height=height) for _ in range(2)
-        )
-        rescale = operation == RESCALE
+        walks = self._operands(counts, height, one=operation == RESCALE)
         return Elementwise(
             **output,
+            **walks,
             operation=operation,
             format=code,
-            count_0=counts[0],
-            count_1=counts[1],
-            count_2=counts[2],
-            a_line=a.start,
-            a_stride_0=a.strides[0],
-            a_stride_1=a.strides[1],
-            a_stride_2=a.strides[2],
-            b_line=0 if rescale else b.start,
-            b_stride_0=b.strides[0],
-            b_stride_1=b.strides[1],
-            b_stride_2=b.strides[2],
             lane=self._input_lane(output["channels"]),
             zero_a=self.zero_point(code),
             zero_b=self.zero_point(code),
@@ -136,6 +122,17 @@ class VectorMaker:
             scale_b=self._scale(),
             offset=float(np.float32(draw.rng.uniform(-99, 99))),
         )
+
+    def _operands(self, counts: tuple[int, int, int], height: int, *, one: bool) -> dict[str, Any]:
+        """Counts, and the walks of a and b over vectors of so many lines; b is unused for `one`."""
+        draw = self.draw
+        lines = self.machine.unified_buffer.lines - (height - 1)
+        made: dict[str, Any] = {f"count_{level}": count for level, count in enumerate(counts)}
+        for name in "ab":
+            walk = draw.walk(0, lines, draw.line_strides(height), counts, height=height)
+            made[f"{name}_line"] = 0 if one and name == "b" else walk.start
+            made |= {f"{name}_stride_{level}": walk.strides[level] for level in range(3)}
+        return made
 
     def window_reduce(self) -> WindowReduce:
         """A WindowReduce of an operation that the machine has."""
@@ -189,26 +186,15 @@ class VectorMaker:
 
     def real_elementwise(self) -> RealElementwise:
         """A RealElementwise of an operation that the machine has."""
-        draw, lines = self.draw, self.machine.unified_buffer.lines
-        counts = draw.counts(min(24, lines // 4))
+        draw = self.draw
+        counts = draw.counts(min(24, self.machine.unified_buffer.lines // 4))
         output = self._output(counts, self.line_bytes, [UINT8, INT8])
         operation, code = draw.choice(self.real_operations), draw.choice((UINT8, INT8))
-        a, b = (draw.walk(0, lines, draw.line_strides(1), counts) for _ in range(2))
         return RealElementwise(
             **output,
+            **self._operands(counts, 1, one=operation == SLOPE),
             operation=operation,
             format=code,
-            count_0=counts[0],
-            count_1=counts[1],
-            count_2=counts[2],
-            a_line=a.start,
-            a_stride_0=a.strides[0],
-            a_stride_1=a.strides[1],
-            a_stride_2=a.strides[2],
-            b_line=0 if operation == SLOPE else b.start,
-            b_stride_0=b.strides[0],
-            b_stride_1=b.strides[1],
-            b_stride_2=b.strides[2],
             lane=self._input_lane(output["channels"]),
             zero_a=self.zero_point(code),
             zero_b=self.zero_point(code),

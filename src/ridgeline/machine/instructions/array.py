@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ridgeline.machine.dataflow import DATAFLOW_RULES, Pass, Tile
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.activity import Activity
+from ridgeline.machine.instructions.nests import Counted
 from ridgeline.machine.instructions.state import Places, Space, State, nested
 from ridgeline.machine.instructions.walk import Axis, Walk
 from ridgeline.machine.instructions.word import Instruction, Timing, Unit, bits
@@ -71,7 +72,7 @@ def within(origin: int, step: int, limit: int, count: int) -> int:
 
 # Without slots, so that an instruction can have both this and the output fields of vector.py.
 @dataclass(frozen=True)
-class WindowFields(Instruction):
+class WindowFields(Counted, Instruction):
     """A three-level walk x, y, image over vectors, whose x and y may leave the tensor.
 
     Vector (i0, i1, i2) begins at line + i0*stride_0 + i1*stride_1 + i2*stride_2. It lies outside,
@@ -97,15 +98,6 @@ class WindowFields(Instruction):
     y_origin: int = bits(17, "y of index 0", signed=True)
     y_step: int = bits(8, "y per index")
     y_limit: int = bits(16, "first y outside", default=1)
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        return (self.count_0, self.count_1, self.count_2)
-
-    @property
-    def m(self) -> int:
-        """Vectors in all."""
-        return self.count_0 * self.count_1 * self.count_2
 
     def lines(self) -> Places:
         """Line of each vector, inside or not."""

@@ -19,6 +19,7 @@ from ridgeline.machine.instructions.vector import OutputFields
 from ridgeline.machine.instructions.walk import Walk
 from ridgeline.machine.instructions.word import Activity, Timing, bits
 from ridgeline.machine.latencies import LATENCIES
+from ridgeline.numerics.quantize import stored_integers
 
 Floats = npt.NDArray[np.float32]
 
@@ -33,7 +34,7 @@ class RealElementwise(TwoOperands, OutputFields):
     x = float32(scale_a * (a - zero_a)), y = float32(scale_b * (b - zero_b)); r is x - y, or the
     larger or smaller of the two; for slope x, or where x < 0 float32(x * factor of the channel),
     which is its parameter's scale, negative where its bias is. Stored: float32(r / scale), rounded
-    half to even, plus out_zero_point, within [low, high].
+    half to even, plus out_zero_point, within [low, high]; NaN becomes low.
     """
 
     operation: int = bits(3, "0 slope, 1 subtract, 2 maximum, 3 minimum")
@@ -70,16 +71,19 @@ class RealElementwise(TwoOperands, OutputFields):
         return 1 if self.operation == SLOPE else 2
 
     def apply(self, state: State) -> None:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            result = self._combined(state)
+        scale = np.asarray(self.scale, np.float32)
+        stored = stored_integers(result, scale, self.out_zero_point, self.low, self.high)
+        self._write(state, self.counts, stored)
+
+    def _combined(self, state: State) -> Floats:
         x = self._real(state, self.a_lines(), self.zero_a, self.scale_a)
         if self.operation == SLOPE:
-            result = np.where(x < 0, x * self._factors(state), x)
-        else:
-            y = self._real(state, self.b_lines(), self.zero_b, self.scale_b)
-            combine = {SUBTRACT: np.subtract, MAXIMUM: np.maximum, MINIMUM: np.minimum}
-            result = combine[self.operation](x, y)
-        steps = np.rint(result / np.float32(self.scale)).astype(np.int64)
-        stored = np.clip(steps + self.out_zero_point, self.low, self.high)
-        self._write(state, self.counts, stored)
+            return np.where(x < 0, x * self._factors(state), x)
+        y = self._real(state, self.b_lines(), self.zero_b, self.scale_b)
+        combine = {SUBTRACT: np.subtract, MAXIMUM: np.maximum, MINIMUM: np.minimum}
+        return combine[self.operation](x, y)
 
     def _real(self, state: State, lines: Places, zero: int, scale: float) -> Floats:
         lanes = slice(self.lane, self.lane + self.channels)

@@ -29,6 +29,7 @@ from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
 from ridgeline.machine.instructions.walk import Walk
 from ridgeline.machine.instructions.word import Instruction, Timing, Unit, bits
 from ridgeline.machine.latencies import LATENCIES
+from ridgeline.numerics.quantize import stored_integers
 from ridgeline.numerics.requantize import requantize
 from ridgeline.numerics.rounding import fused_multiply_add
 
@@ -182,9 +183,10 @@ class Elementwise(TwoOperands, OutputFields):
         a alone.
         """
         if self.operation == RESCALE:
-            real = (a - self.zero_a).astype(np.float32) * np.float32(self.scale_a)
-            steps = np.rint(real / np.float32(self.scale_b)).astype(np.int64)
-            return np.clip(steps + self.out_zero_point, self.low, self.high)
+            with np.errstate(over="ignore", under="ignore"):
+                real = (a - self.zero_a).astype(np.float32) * np.float32(self.scale_a)
+            scale = np.asarray(self.scale_b, np.float32)
+            return stored_integers(real, scale, self.out_zero_point, self.low, self.high)
         real = self._add(a, b) if self.operation == ADD else self._mul(a, b)
         bounded = np.clip(real, np.float32(self.low), np.float32(self.high))
         return np.rint(bounded).astype(np.int64)
