@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from ridgeline.compiler.plan import WeightTile
-from ridgeline.machine.code import Code, Row, row_of
+import numpy as np
+import numpy.typing as npt
+
+from ridgeline.machine.code import Code, Integers
 from ridgeline.machine.description import Machine
-from ridgeline.machine.instructions import Instruction, LoadParams, LoadWeights
+from ridgeline.machine.instructions import Instruction, LoadParams
 from ridgeline.machine.order import touched_banks
+
+WEIGHT_KEY = 4
+"""What tells one tile in a slot from another: address, k, n, and zero point with sign."""
+
+
+class _Slots:
+    """Slots of one kind: what they hold, and which was used longest ago."""
+
+    def __init__(self, count: int, width: int) -> None:
+        self.held: Integers = np.full((count, width), -1, np.int64)
+        self.order: Integers = np.arange(count)
+
+    def take(self, wishes: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:
+        """The slot [n] of each wish [n, width] in turn, and whether it must be loaded first."""
+        from ridgeline.compiler import slots
+
+        found, loaded = np.empty(len(wishes), np.int64), np.empty(len(wishes), np.bool_)
+        slots.take(wishes, self.held, self.order, found, loaded)
+        return found, loaded
 
 
 class Builder:
@@ -14,78 +35,54 @@ class Builder:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self._opcodes: list[int] = []
-        self._layers: list[int] = []
-        self._rows: list[int] = []
-        self._tables: dict[int, list[Row]] = {}
-        self._slots: dict[int, tuple[int, int, int, int]] = {}
-        self._slot_use: list[int] = list(range(machine.array.weight_slots))
-        self._params: dict[int, int] = {}
-        self._param_use: list[int] = list(range(machine.vector.parameter_slots))
+        self._blocks: list[Code] = []
+        self._single: list[Instruction] = []
+        self._weights = _Slots(machine.array.weight_slots, WEIGHT_KEY)
+        self._params = _Slots(machine.vector.parameter_slots, 1)
         self._entry = 0
 
     def add(self, instruction: Instruction) -> None:
         """Append an instruction; its masks of banks follow from what it touches."""
-        self.put(type(instruction), instruction.layer, row_of(instruction))
+        self._single.append(instruction)
 
-    def put(self, kind: type[Instruction], layer: int, row: Row) -> None:
-        """Append an instruction given as the values of its operands, in their order."""
-        table = self._tables.setdefault(kind.opcode, [])
-        self._opcodes.append(kind.opcode)
-        self._layers.append(layer)
-        self._rows.append(len(table))
-        table.append(row)
+    def add_block(self, code: Code) -> None:
+        """Append several, given as columns."""
+        self._flush()
+        self._blocks.append(code)
+
+    def _flush(self) -> None:
+        if self._single:
+            self._blocks.append(Code.of(self._single))
+            self._single = []
 
     def code(self) -> Code:
         """All instructions so far, in program order, with the masks of the banks they touch."""
-        code = Code.made(self._opcodes, self._layers, self._rows, self._tables)
+        self._flush()
+        code = Code.joined(self._blocks) if self._blocks else Code.of(())
         return code.with_banks(*touched_banks(code, self.machine))
 
-    def weights(self, tile: WeightTile, signed: bool, zero_point: int, layer: int) -> int:
-        """The slot that holds a tile; loads it over the one used longest ago unless it is there."""
-        key = (tile.address, tile.k, tile.n, (zero_point << 1) | signed)
-        for slot, held in self._slots.items():
-            if held == key:
-                self._touch(self._slot_use, slot)
-                return slot
-        slot = self._slot_use[0]
-        self._slots[slot] = key
-        self._touch(self._slot_use, slot)
-        self.add(
-            LoadWeights(
-                layer=layer,
-                slot=slot,
-                address=tile.address,
-                row_stride=tile.n,
-                k=tile.k,
-                n=tile.n,
-                signed=int(signed),
-                zero_point=zero_point,
-            )
-        )
-        return slot
+    def weights(self, wishes: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:
+        """The slot [n] of each tile [n, WEIGHT_KEY] in turn, and whether it must be loaded."""
+        return self._weights.take(wishes)
 
-    def params(self, address: int, count: int, layer: int) -> int:
-        """The parameter slot that holds `count` records from `address`."""
-        for slot, held in self._params.items():
-            if held == address:
-                self._touch(self._param_use, slot)
-                return slot
-        slot = self._param_use[0]
-        self._params[slot] = address
-        self._touch(self._param_use, slot)
-        self.add(LoadParams(layer=layer, slot=slot, device_address=address, count=count))
-        return slot
+    def params(self, addresses: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:
+        """The parameter slot [n] of the records at each address [n] in turn, and whether they must
+        be loaded.
+        """
+        return self._params.take(addresses.reshape(-1, 1))
 
-    @staticmethod
-    def _touch(order: list[int], slot: int) -> None:
-        order.remove(slot)
-        order.append(slot)
+    def load_params(self, address: int, count: int, layer: int) -> int:
+        """The parameter slot that holds `count` records from `address`, loaded where it must be."""
+        (slot,), (loaded,) = self.params(np.asarray([address]))
+        if loaded:
+            self.add(LoadParams(layer=layer, slot=int(slot), device_address=address, count=count))
+        return int(slot)
 
-    def entries(self, m: int) -> int:
-        """The first of `m` accumulator entries, taken around the memory in turn."""
-        if self._entry + m > self.machine.array.accumulator_entries:
-            self._entry = 0
-        first = self._entry
-        self._entry += m
-        return first
+    def entries(self, sizes: Integers) -> Integers:
+        """The first [n] of so many [n] accumulator entries, taken around the memory in turn."""
+        from ridgeline.compiler import slots
+
+        firsts = np.empty(len(sizes), np.int64)
+        most = self.machine.array.accumulator_entries
+        self._entry = int(slots.ring(sizes, self._entry, most, firsts))
+        return firsts

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ridgeline.compiler.allocate import Segment
 from ridgeline.compiler.emit import Emitter
 from ridgeline.compiler.lower_matmul import most_rows
-from ridgeline.compiler.plan import TiledLayer
+from ridgeline.compiler.plan import TILE_FIELDS, TiledLayer
 from ridgeline.compiler.schedule import prefetch
 from ridgeline.machine.description import Machine
 from ridgeline.machine.order import synchronise_code
@@ -22,6 +22,8 @@ DIVISORS = (1, 2, 4)
 """Candidates: the most rows that a MatMul may stream, and these parts of it."""
 BOXES = 2
 """Boxes simulated of a layer that has more: they are alike."""
+
+SHAPE = [TILE_FIELDS.index(name) for name in ("k", "tap_y", "tap_x")]
 
 Key = tuple[object, ...]
 
@@ -46,7 +48,7 @@ class Chooser:
 
     def _key(self, layer: TiledLayer) -> Key:
         plan = layer.plan
-        tiles = tuple((c.n, tuple((t.k, t.tap_y, t.tap_x) for t in c.tiles)) for c in plan.columns)
+        tiles = tuple((c.n, c.table[SHAPE].tobytes()) for c in plan.columns)
         shapes = tuple(
             (o.layout.n, o.layout.h, o.layout.w, o.layout.c, o.layout.format)
             for o in (*plan.inputs, plan.output)

@@ -83,7 +83,9 @@ def lower_window(
             if plan.params_addresses:
                 taps = plan.window.kernel[0] * plan.window.kernel[1]
                 count = target.layout.block_channels(block)
-                fields["slot"] = builder.params(plan.params_addresses[block], count, plan.index)
+                fields["slot"] = builder.load_params(
+                    plan.params_addresses[block], count, plan.index
+                )
                 fields["weight_line"] = table_line + block * taps
             rescaled = plan.node.op == "MaxPool" and not same_quantisation(
                 plan.node.input(0), plan.node.output
@@ -227,7 +229,9 @@ def lower_real(
                 fields |= _Source(region).fields(prefix, part, block)
             if plan.params_addresses:
                 count = target.layout.block_channels(block)
-                fields["slot"] = builder.params(plan.params_addresses[block], count, plan.index)
+                fields["slot"] = builder.load_params(
+                    plan.params_addresses[block], count, plan.index
+                )
             builder.add(RealElementwise(**fields))
 
 

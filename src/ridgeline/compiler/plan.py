@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -78,7 +80,10 @@ class WeightTile:
     weights: int
 
 
-@dataclass(frozen=True, slots=True)
+TILE_FIELDS = ("address", "k", "n", "tap_y", "tap_x", "block", "lane", "weights")
+
+
+@dataclass(frozen=True)
 class ColumnTile:
     """Output channels [first, first + n): their parameters' address and weight tiles along k."""
 
@@ -86,6 +91,11 @@ class ColumnTile:
     n: int
     params_address: int
     tiles: tuple[WeightTile, ...]
+
+    @cached_property
+    def table(self) -> npt.NDArray[np.int64]:
+        """The tiles as columns [TILE_FIELDS, tiles]."""
+        return np.asarray([attrgetter(*TILE_FIELDS)(t) for t in self.tiles], np.int64).T
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -36,6 +36,11 @@ def operand_names(kind: type[Instruction]) -> tuple[str, ...]:
 
 
 @cache
+def _defaults(kind: type[Instruction]) -> dict[str, Any]:
+    return {f.name: f.default for f in fields(kind)[2:]}
+
+
+@cache
 def _float_places(kind: type[Instruction]) -> tuple[int, ...]:
     names = operand_names(kind)
     return tuple(names.index(s.name) for s in kind.layout() if s.is_float)
@@ -49,6 +54,20 @@ def _row_of(kind: type[Instruction]) -> attrgetter[Row]:
 def row_of(instruction: Instruction) -> Row:
     """The operands of an instruction."""
     return _row_of(type(instruction))(instruction)
+
+
+def columns(kind: type[Instruction], count: int, /, **operands: Any) -> Integers:
+    """The operands of `count` instructions [operands of the kind, count].
+
+    Each is given as a number or as a column; the others have their defaults.
+    """
+    places = _float_places(kind)
+    made = np.empty((len(operand_names(kind)), count), np.int64)
+    for place, (name, default) in enumerate(_defaults(kind).items()):
+        value = operands.pop(name, default)
+        made[place] = np.asarray(value, np.float64).view(np.int64) if place in places else value
+    assert not operands, operands
+    return made
 
 
 class Operands:
@@ -150,6 +169,16 @@ class Code:
             Operands({opcode: _columns(INSTRUCTIONS[opcode], t) for opcode, t in tables.items()}),
         )
 
+    @staticmethod
+    def of_layer(
+        opcodes: Integers, layer: int, rows: Integers, tables: dict[int, Integers]
+    ) -> Code:
+        """Instructions of one layer without waits: row `rows[i]` of the table of `opcodes[i]`."""
+        count = len(opcodes)
+        waits = np.zeros((count, len(Unit)), np.int64)
+        used = {opcode: table for opcode, table in tables.items() if table.shape[1]}
+        return Code(opcodes, np.full(count, layer), waits, rows, Operands(used))
+
     @cached_property
     def units(self) -> Integers:
         """The unit of each instruction."""
@@ -221,13 +250,12 @@ class Code:
         """The instructions of several, one after the other."""
         tables: dict[int, list[Integers]] = {}
         rows: list[Integers] = []
+        starts = np.zeros(len(_UNITS), np.int64)
         for code in codes:
-            starts = np.zeros(len(_UNITS), np.int64)
-            for opcode, table in code.operands.tables.items():
-                known = tables.setdefault(opcode, [])
-                starts[opcode] = sum(t.shape[1] for t in known)
-                known.append(table)
             rows.append(code.rows + starts[code.opcodes])
+            for opcode, table in code.operands.tables.items():
+                tables.setdefault(opcode, []).append(table)
+                starts[opcode] += table.shape[1]
         return Code(
             np.concatenate([c.opcodes for c in codes]),
             np.concatenate([c.layers for c in codes]),
