@@ -106,9 +106,12 @@ def test_prefetch_keeps_the_meaning_and_moves_loads_up() -> None:
     program = compile(graph_of(convolution("plain", "uint8", "s8", 7)), small_machine())
     bare = [replace(i, waits=(0,) * 6) for i in program.instructions]
     machine = program.machine
-    again = prefetch(Code.of(bare), machine, program.host_bytes, program.device_bytes)
-    assert sorted(map(str, again.instructions())) == sorted(map(str, bare))
-    ordered = synchronise(again.instructions(), machine, program.host_bytes, program.device_bytes)
+    sizes = (program.host_bytes, program.device_bytes)
+    ordered = prefetch(Code.of(bare), machine, *sizes).instructions()
+    again = [replace(i, waits=(0,) * 6) for i in ordered]
+    assert sorted(map(str, again)) == sorted(map(str, bare))
+    # The waits that were derived before sorting are those that the new order needs.
+    assert ordered == synchronise(again, machine, *sizes)
     results: list[Any] = []
     for instructions in (program.instructions, ordered):
         state = State.blank(machine, program.host_bytes, program.device_bytes)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ridgeline.machine.code import Code, Integers
 from ridgeline.machine.description import Machine
-from ridgeline.machine.instructions import Instruction, LoadParams
+from ridgeline.machine.instructions import Instruction
 from ridgeline.machine.order import touched_banks
 
 WEIGHT_KEY = 4
@@ -70,13 +70,6 @@ class Builder:
         be loaded.
         """
         return self._params.take(addresses.reshape(-1, 1))
-
-    def load_params(self, address: int, count: int, layer: int) -> int:
-        """The parameter slot that holds `count` records from `address`, loaded where it must be."""
-        (slot,), (loaded,) = self.params(np.asarray([address]))
-        if loaded:
-            self.add(LoadParams(layer=layer, slot=int(slot), device_address=address, count=count))
-        return int(slot)
 
     def entries(self, sizes: Integers) -> Integers:
         """The first [n] of so many [n] accumulator entries, taken around the memory in turn."""

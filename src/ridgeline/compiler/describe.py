@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from ridgeline.compiler.allocate import Segment
 from ridgeline.compiler.place import Placement
 from ridgeline.compiler.plan import LayerPlan, TiledLayer
 from ridgeline.compiler.support import uses_array
@@ -86,10 +85,10 @@ def _layout_text(layout: object) -> str:
     return f"{layout.format}[n={layout.n} h={layout.h} w={layout.w} c={layout.c}]"
 
 
-def dump_tiles(tiled: Mapping[int, tuple[Segment, list[TiledLayer]]]) -> str:
+def dump_tiles(tiled: Mapping[int, Sequence[TiledLayer]]) -> str:
     """Every layer's boxes and unified-buffer lines."""
     lines: list[str] = []
-    for segment, (_, layers) in tiled.items():
+    for segment, layers in tiled.items():
         lines.append(f"segment {segment}")
         for layer in layers:
             if layer.plan.kind == "alias":

@@ -221,8 +221,4 @@ def _in_order(
         MatMul.opcode: 4 * np.arange(len(loaded)) + 2,
         Requant.opcode: 4 * (ends - 1) + 3,
     }
-    order = np.argsort(np.concatenate(list(places.values())), kind="stable")
-    counts = [len(p) for p in places.values()]
-    opcodes = np.repeat(list(places), counts)[order]
-    rows = np.concatenate([np.arange(count) for count in counts])[order]
-    return Code.of_layer(opcodes, plan.index, rows, tables)
+    return Code.of_layer(plan.index, tables, places)

@@ -11,7 +11,15 @@ from ridgeline.compiler.builder import Builder
 from ridgeline.compiler.layout import Box, Region
 from ridgeline.compiler.plan import LayerPlan, split_box
 from ridgeline.ir import Node, Value
-from ridgeline.machine.instructions import Elementwise, Lookup, RealElementwise, WindowReduce
+from ridgeline.machine.code import Code, Integers, columns
+from ridgeline.machine.instructions import (
+    Elementwise,
+    Instruction,
+    LoadParams,
+    Lookup,
+    RealElementwise,
+    WindowReduce,
+)
 from ridgeline.machine.instructions.real import MAXIMUM, MINIMUM, SLOPE, SUBTRACT
 from ridgeline.machine.instructions.vector import (
     ADD,
@@ -33,33 +41,92 @@ from ridgeline.ops.stored import (
     scalars_of,
 )
 
+Fields = dict[str, Any]
+"""Operands by name: numbers, or columns [instructions]."""
+
 PARTS = 4
 """A box is worked through in about this many parts, so that the units after need not wait."""
 
 
-def _parts(box: Box) -> list[Box]:
-    images, rows, columns = box.sizes
-    least = columns if images == 1 else rows * columns
-    return list(split_box(box, max(least, -(-box.rows // PARTS))))
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """Parts of a box times pieces of a row, part after part, as columns [instructions].
+
+    Where a part begins, its rows along each axis, and the number of its piece (a block, or for
+    channels that move what `pieces` lists).
+    """
+
+    n: Integers
+    y: Integers
+    x: Integers
+    images: Integers
+    lines: Integers
+    columns: Integers
+    piece: Integers
+
+    @staticmethod
+    def of(box: Box, pieces: int) -> _Grid:
+        images, rows, columns = box.sizes
+        least = columns if images == 1 else rows * columns
+        parts = split_box(box, max(least, -(-box.rows // PARTS)))
+        table = np.asarray([(b.n0, b.y0, b.x0, *b.sizes) for b in parts], np.int64)
+        piece = np.tile(np.arange(pieces), len(parts))
+        return _Grid(*np.repeat(table, pieces, axis=0).T, piece)
+
+    def moved(self, n: int, y: int, x: int) -> _Grid:
+        """The same parts so much further on."""
+        return replace(self, n=self.n + n, y=self.y + y, x=self.x + x)
+
+    def __len__(self) -> int:
+        return len(self.piece)
 
 
-def _output_fields(plan: LayerPlan, part: Box, target: Region, block: int) -> dict[str, Any]:
-    node = plan.node
+def _put(
+    builder: Builder,
+    plan: LayerPlan,
+    kind: type[Instruction],
+    grid: _Grid,
+    fields: Fields,
+    then: Fields | None = None,
+) -> None:
+    """Append an instruction for each line of the grid; each followed by the Elementwise `then`."""
+    count = len(grid)
+    loads, loaded = np.zeros((0, 0), np.int64), np.zeros(count, np.bool_)
+    if plan.params_addresses:
+        addresses = np.asarray(plan.params_addresses)[grid.piece]
+        slot, loaded = builder.params(addresses)
+        fields = fields | {"slot": slot}
+        loads = columns(
+            LoadParams,
+            int(loaded.sum()),
+            slot=slot[loaded],
+            device_address=addresses[loaded],
+            count=fields["channels"][loaded],
+        )
+    tables = {LoadParams.opcode: loads, kind.opcode: columns(kind, count, **fields)}
+    places = {LoadParams.opcode: 3 * np.flatnonzero(loaded), kind.opcode: 3 * np.arange(count) + 1}
+    if then is not None:
+        tables[Elementwise.opcode] = columns(Elementwise, count, **then)
+        places[Elementwise.opcode] = 3 * np.arange(count) + 2
+    builder.add_block(Code.of_layer(plan.index, tables, places))
+
+
+def _output_fields(plan: LayerPlan, grid: _Grid, target: Region, block: Integers) -> Fields:
+    node, layout = plan.node, target.layout
     low, high = _bounds(node)
     return {
-        "layer": plan.index,
-        "out_format": format_code(target.layout.format),
-        "out_line": target.address(part.n0, part.y0, part.x0, block),
+        "out_format": format_code(layout.format),
+        "out_line": target.address(grid.n, grid.y, grid.x, block),
         "out_stride_0": target.stride_x,
         "out_stride_1": target.stride_y,
         "out_stride_2": target.stride_n,
         "out_zero_point": scalars_of(node.output, node).zero_point,
         "low": low,
         "high": high,
-        "channels": target.layout.block_channels(block),
-        "count_0": part.x1 - part.x0,
-        "count_1": part.y1 - part.y0,
-        "count_2": part.n1 - part.n0,
+        "channels": np.minimum(layout.line_bytes, layout.c - block * layout.line_bytes),
+        "count_0": grid.columns,
+        "count_1": grid.lines,
+        "count_2": grid.images,
     }
 
 
@@ -75,47 +142,37 @@ def lower_window(
     builder: Builder, plan: LayerPlan, box: Box, source: Region, target: Region, table_line: int
 ) -> None:
     """Emit one output box of a pooling or depthwise layer, block by block."""
-    specific = _window_operation(plan)
-    for part in _parts(box):
-        for block in range(target.layout.blocks):
-            fields = _output_fields(plan, part, target, block) | _walk(plan, part, source, block)
-            fields |= specific
-            if plan.params_addresses:
-                taps = plan.window.kernel[0] * plan.window.kernel[1]
-                count = target.layout.block_channels(block)
-                fields["slot"] = builder.load_params(
-                    plan.params_addresses[block], count, plan.index
-                )
-                fields["weight_line"] = table_line + block * taps
-            rescaled = plan.node.op == "MaxPool" and not same_quantisation(
-                plan.node.input(0), plan.node.output
-            )
-            if rescaled:
-                # The largest stored value first, then the table's arithmetic on it, in place.
-                dtype = plan.node.input(0).type.dtype
-                fields |= {"out_format": fields["format"], "low": dtype.low, "high": dtype.high}
-            builder.add(WindowReduce(**fields))
-            if rescaled:
-                _rescale_in_place(builder, plan, part, target, block)
+    grid = _Grid.of(box, target.layout.blocks)
+    fields = _output_fields(plan, grid, target, grid.piece) | _walk(plan, grid, source)
+    fields |= _window_operation(plan)
+    if plan.params_addresses:
+        taps = plan.window.kernel[0] * plan.window.kernel[1]
+        fields["weight_line"] = table_line + grid.piece * taps
+    then = None
+    if plan.node.op == "MaxPool" and not same_quantisation(plan.node.input(0), plan.node.output):
+        # The largest stored value first, then the table's arithmetic on it, in place.
+        then = _rescale_in_place(plan, grid, target)
+        dtype = plan.node.input(0).type.dtype
+        fields |= {"out_format": fields["format"], "low": dtype.low, "high": dtype.high}
+    _put(builder, plan, WindowReduce, grid, fields, then)
 
 
-def _rescale_in_place(
-    builder: Builder, plan: LayerPlan, part: Box, target: Region, block: int
-) -> None:
-    fields = _output_fields(plan, part, target, block) | _rescale(plan.node.input(0), plan.node)
-    fields |= _Source(target).fields("a", part, block)
+def _rescale_in_place(plan: LayerPlan, grid: _Grid, target: Region) -> Fields:
+    fields = _output_fields(plan, grid, target, grid.piece)
+    fields |= _rescale(plan.node.input(0), plan.node)
+    fields |= _source_fields(target, "a_", grid, grid.piece)
     fields["format"] = format_code(plan.inputs[0].layout.format)
-    builder.add(Elementwise(**fields))
+    return fields
 
 
-def _walk(plan: LayerPlan, part: Box, source: Region, block: int) -> dict[str, Any]:
+def _walk(plan: LayerPlan, grid: _Grid, source: Region) -> Fields:
     window, layout = plan.window, source.layout
-    y = part.y0 * window.stride[0] - window.pad[0]
-    x = part.x0 * window.stride[1] - window.pad[1]
+    y = grid.y * window.stride[0] - window.pad[0]
+    x = grid.x * window.stride[1] - window.pad[1]
     return {
         "format": format_code(layout.format),
         "zero_point": scalars_of(plan.node.input(0), plan.node).zero_point,
-        "line": source.address(part.n0, y, x, block),
+        "line": source.address(grid.n, y, x, grid.piece),
         "stride_0": window.stride[1] * source.stride_x,
         "stride_1": window.stride[0] * source.stride_y,
         "stride_2": source.stride_n,
@@ -157,23 +214,18 @@ def _window_operation(plan: LayerPlan) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+def _source_fields(region: Region, prefix: str, grid: _Grid, block: Integers) -> Fields:
     """A region walked beside the output; broadcast dimensions stand still."""
-
-    region: Region
-
-    def fields(self, prefix: str, part: Box, block: int) -> dict[str, int]:
-        layout = self.region.layout
-        n = part.n0 if layout.n > 1 else 0
-        y = part.y0 if layout.h > 1 else 0
-        x = part.x0 if layout.w > 1 else 0
-        return {
-            f"{prefix}_line": self.region.address(n, y, x, block),
-            f"{prefix}_stride_0": self.region.stride_x if layout.w > 1 else 0,
-            f"{prefix}_stride_1": self.region.stride_y if layout.h > 1 else 0,
-            f"{prefix}_stride_2": self.region.stride_n if layout.n > 1 else 0,
-        }
+    layout = region.layout
+    n = grid.n if layout.n > 1 else 0
+    y = grid.y if layout.h > 1 else 0
+    x = grid.x if layout.w > 1 else 0
+    return {
+        f"{prefix}line": region.address(n, y, x, block),
+        f"{prefix}stride_0": region.stride_x if layout.w > 1 else 0,
+        f"{prefix}stride_1": region.stride_y if layout.h > 1 else 0,
+        f"{prefix}stride_2": region.stride_n if layout.n > 1 else 0,
+    }
 
 
 def lower_elementwise(
@@ -181,30 +233,27 @@ def lower_elementwise(
 ) -> None:
     """Emit one output box of Add, Mul or Clip, block by block."""
     node = plan.node
-    walks = [_Source(r) for r in sources]
+    walks = list(sources)
     constants = _binary_constants(node) if len(walks) == 2 else _rescale(node.input(0), node)
     if constants.pop("exchanged", False):
         walks.reverse()
-    for part in _parts(box):
-        for block in range(target.layout.blocks):
-            fields = _output_fields(plan, part, target, block) | constants
-            fields["format"] = format_code(sources[0].layout.format)
-            for prefix, walk in zip("ab", walks, strict=False):
-                fields |= walk.fields(prefix, part, block)
-            builder.add(Elementwise(**fields))
+    grid = _Grid.of(box, target.layout.blocks)
+    fields = _output_fields(plan, grid, target, grid.piece) | constants
+    fields["format"] = format_code(sources[0].layout.format)
+    for prefix, walk in zip(("a_", "b_"), walks, strict=False):
+        fields |= _source_fields(walk, prefix, grid, grid.piece)
+    _put(builder, plan, Elementwise, grid, fields)
 
 
 def lower_lookup(
     builder: Builder, plan: LayerPlan, box: Box, source: Region, target: Region, table_line: int
 ) -> None:
     """Emit one output box of a Lookup, block by block."""
-    for part in _parts(box):
-        for block in range(target.layout.blocks):
-            walk = _Source(source).fields("a", part, block)
-            fields = _output_fields(plan, part, target, block)
-            fields |= {name.removeprefix("a_"): value for name, value in walk.items()}
-            fields |= {"format": format_code(source.layout.format), "table_line": table_line}
-            builder.add(Lookup(**fields))
+    grid = _Grid.of(box, target.layout.blocks)
+    fields = _output_fields(plan, grid, target, grid.piece)
+    fields |= _source_fields(source, "", grid, grid.piece)
+    fields |= {"format": format_code(source.layout.format), "table_line": table_line}
+    _put(builder, plan, Lookup, grid, fields)
 
 
 REAL_OPERATIONS = {"PRelu": SLOPE, "Sub": SUBTRACT, "Max": MAXIMUM, "Min": MINIMUM}
@@ -221,18 +270,12 @@ def lower_real(
         constants[f"scale_{prefix}"] = float(stored.scale)
         constants[f"zero_{prefix}"] = stored.zero_point
     constants["scale"] = float(scalars_of(node.output, node).scale)
-    for part in _parts(box):
-        for block in range(target.layout.blocks):
-            fields = _output_fields(plan, part, target, block) | constants
-            fields["format"] = format_code(sources[0].layout.format)
-            for prefix, region in zip("ab", sources, strict=False):
-                fields |= _Source(region).fields(prefix, part, block)
-            if plan.params_addresses:
-                count = target.layout.block_channels(block)
-                fields["slot"] = builder.load_params(
-                    plan.params_addresses[block], count, plan.index
-                )
-            builder.add(RealElementwise(**fields))
+    grid = _Grid.of(box, target.layout.blocks)
+    fields = _output_fields(plan, grid, target, grid.piece) | constants
+    fields["format"] = format_code(sources[0].layout.format)
+    for prefix, region in zip(("a_", "b_"), sources, strict=False):
+        fields |= _source_fields(region, prefix, grid, grid.piece)
+    _put(builder, plan, RealElementwise, grid, fields)
 
 
 def _binary_constants(node: Node) -> dict[str, Any]:
@@ -292,8 +335,7 @@ def lower_concat(
     for number, source in enumerate(sources):
         value = node.input(number)
         if axis == target.layout.channel_axis:
-            for part in _parts(box):
-                _copy_channels(builder, plan, part, value, source, target, offset)
+            _copy_channels(builder, plan, box, value, source, target, offset)
         else:
             _copy_rows(builder, plan, value, source, target, offset, axis)
         offset += value.type.shape[axis]
@@ -302,7 +344,7 @@ def lower_concat(
 def _copy_channels(
     builder: Builder,
     plan: LayerPlan,
-    part: Box,
+    box: Box,
     value: Value,
     source: Region,
     target: Region,
@@ -310,16 +352,20 @@ def _copy_channels(
 ) -> None:
     """Channels [0, c) of a source to channels [offset, offset + c), in pieces within lines."""
     line, channel = source.layout.line_bytes, 0
+    pieces: list[tuple[int, int, int, int, int]] = []
     while channel < source.layout.c:
         block, lane = divmod(channel, line)
         out_block, out_lane = divmod(offset + channel, line)
         width = min(line - lane, line - out_lane, source.layout.c - channel)
-        fields = _output_fields(plan, part, target, out_block) | _copy(value, plan.node)
-        fields |= _Source(source).fields("a", part, block)
-        fields |= {"lane": lane, "out_lane": out_lane, "channels": width}
-        fields["format"] = format_code(source.layout.format)
-        builder.add(Elementwise(**fields))
+        pieces.append((block, lane, out_block, out_lane, width))
         channel += width
+    grid = _Grid.of(box, len(pieces))
+    block, lane, out_block, out_lane, width = np.asarray(pieces, np.int64)[grid.piece].T
+    fields = _output_fields(plan, grid, target, out_block) | _copy(value, plan.node)
+    fields |= _source_fields(source, "a_", grid, block)
+    fields |= {"lane": lane, "out_lane": out_lane, "channels": width}
+    fields["format"] = format_code(source.layout.format)
+    _put(builder, plan, Elementwise, grid, fields)
 
 
 def _copy_rows(
@@ -337,17 +383,9 @@ def _copy_rows(
     shift_n = offset if place == 0 else 0
     shift_x = offset if place == len(rest) - 1 and place else 0
     shift_y = offset if len(rest) == 3 and place == 1 else 0
-    for part in _parts(source.layout.box):
-        moved = Box(
-            part.n0 + shift_n,
-            part.n1 + shift_n,
-            part.y0 + shift_y,
-            part.y1 + shift_y,
-            part.x0 + shift_x,
-            part.x1 + shift_x,
-        )
-        for block in range(source.layout.blocks):
-            fields = _output_fields(plan, moved, target, block) | _copy(value, plan.node)
-            fields |= _Source(source).fields("a", part, block)
-            fields["format"] = format_code(source.layout.format)
-            builder.add(Elementwise(**fields))
+    grid = _Grid.of(source.layout.box, source.layout.blocks)
+    moved = grid.moved(shift_n, shift_y, shift_x)
+    fields = _output_fields(plan, moved, target, grid.piece) | _copy(value, plan.node)
+    fields |= _source_fields(source, "a_", grid, grid.piece)
+    fields["format"] = format_code(source.layout.format)
+    _put(builder, plan, Elementwise, grid, fields)

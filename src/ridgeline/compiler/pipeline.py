@@ -16,7 +16,7 @@ from ridgeline.compiler.emit import Emitter
 from ridgeline.compiler.memory import Space
 from ridgeline.compiler.place import Placement, place
 from ridgeline.compiler.plan import LayerPlan, TiledLayer
-from ridgeline.compiler.refine import refine
+from ridgeline.compiler.refine import Trial, refine
 from ridgeline.compiler.schedule import prefetch
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Graph, Node, Value
@@ -24,7 +24,6 @@ from ridgeline.machine.check import check
 from ridgeline.machine.code import Code
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import HostRead, HostWrite, Instruction
-from ridgeline.machine.order import synchronise_code
 from ridgeline.machine.program import DeviceSegment, Program
 from ridgeline.machine.program import Segment as ProgramSegment
 from ridgeline.machine.simulate import simulate_code
@@ -68,14 +67,14 @@ def compile_located(
     plans = run.plan()
     _tell(dump, "plan", lambda: dump_plan(plans))
     tiled = run.tile(plans)
-    _tell(dump, "tile", lambda: dump_tiles(tiled))
+    _tell(dump, "tile", lambda: dump_tiles({n: made for n, (_, made) in tiled.items()}))
     run.assign_addresses(tiled)
     chosen = run.choose(tiled)
-    _tell(dump, "choose", lambda: dump_tiles(chosen))
-    program = run.emit(chosen)
+    _tell(dump, "choose", lambda: dump_tiles({n: t.layers for n, t in chosen.items()}))
+    program = run.emit({number: trial.code for number, trial in chosen.items()})
     _tell(dump, "emit", lambda: dump_program(program))
     check(program)
-    layers = tuple(layer for _, made in chosen.values() for layer in made)
+    layers = tuple(layer for trial in chosen.values() for layer in trial.layers)
     return Compiled(program, graph, layers)
 
 
@@ -196,12 +195,12 @@ class _Compilation:
         if root not in self.addresses:
             self.addresses[root] = self.device.take(size_bytes)
 
-    def choose(
-        self, tiled: dict[int, tuple[Segment, list[TiledLayer]]]
-    ) -> dict[int, tuple[Segment, list[TiledLayer]]]:
-        """The same layers with the rows of a MatMul that take the fewest cycles."""
+    def choose(self, tiled: dict[int, tuple[Segment, list[TiledLayer]]]) -> dict[int, Trial]:
+        """The same layers in the rows of a MatMul and the parts that take the fewest cycles, and
+        their instructions.
+        """
         chooser = Chooser(self.machine, self.addresses, self.device.next_address)
-        result: dict[int, tuple[Segment, list[TiledLayer]]] = {}
+        result: dict[int, Trial] = {}
         for number, (segment, layers) in tiled.items():
             spread = tile_and_allocate(segment, self.machine, spread=True)
             same = [x.store for x in spread] == [x.store for x in layers]
@@ -210,42 +209,32 @@ class _Compilation:
                 for variant in ([layers, spread] if same else [layers])
             ]
             cost = partial(self._cost, self.parts[number], segment)
-            result[number] = (segment, refine(starts, cost))
+            result[number] = refine(starts, cost)
         return result
 
-    def _cost(self, part: _Part, segment: Segment, layers: Sequence[TiledLayer]) -> tuple[int, int]:
-        """The (cycles, instructions) of a device part with these layers."""
-        code = self._ordered(self._code(part, segment, layers))
-        return simulate_code(code, self.machine)[1], len(code)
-
-    def _code(self, part: _Part, segment: Segment, layers: Sequence[TiledLayer]) -> Code:
+    def _cost(self, part: _Part, segment: Segment, layers: Sequence[TiledLayer]) -> Trial:
+        """A device part with these layers, emitted and simulated."""
         code = Emitter(self.machine, segment, self.addresses).emit(layers)
         reads, writes = Code.of(self._reads(part)), Code.of(self._writes(part))
-        return Code.joined([reads, code, writes])
+        code = self._ordered(Code.joined([reads, code, writes]))
+        return Trial(layers, code, simulate_code(code, self.machine)[1])
 
     def _ordered(self, code: Code) -> Code:
         host_bytes, device_bytes = self.borders.host.next_address, self.device.next_address
-        code = prefetch(code, self.machine, host_bytes, device_bytes)
-        return synchronise_code(code, self.machine, host_bytes, device_bytes)
+        return prefetch(code, self.machine, host_bytes, device_bytes)
 
-    def emit(self, tiled: dict[int, tuple[Segment, list[TiledLayer]]]) -> Program:
+    def emit(self, codes: dict[int, Code]) -> Program:
         """The program: every segment with its transfers, waits and layers."""
         borders = self.borders
-        raw: list[tuple[_Part, Code]] = []
-        for number, part in enumerate(self.parts):
-            code = Code.of(())
-            if part.on_device:
-                segment, layers = tiled[number]
-                code = self._code(part, segment, layers)
-            else:
+        for part in self.parts:
+            if not part.on_device:
                 borders.host_tensors(part.entering, part.leaving)
-            raw.append((part, code))
         inputs, outputs = borders.program_tensors(self.addresses)
         host_bytes, device_bytes = borders.host.next_address, self.device.next_address
         segments: list[ProgramSegment] = []
-        for part, code in raw:
+        for number, part in enumerate(self.parts):
             if part.on_device:
-                segments.append(DeviceSegment(self._ordered(code)))
+                segments.append(DeviceSegment(codes[number]))
             else:
                 segments.append(
                     host_segment(

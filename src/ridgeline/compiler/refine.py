@@ -8,59 +8,68 @@ Which is faster depends on the layers around, so the whole segment is simulated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ridgeline.compiler.plan import TiledLayer, split_box
+from ridgeline.machine.code import Code
 
 PARTS = (1, 2, 3, 4, 6, 8, 16)
 MOST_INSTRUCTIONS = 40_000
 """Instructions simulated at most in search of better parts: a bound on the time to compile."""
 
-Cost = Callable[[Sequence[TiledLayer]], tuple[int, int]]
-"""Tiled layers to the segment's (cycles, instructions)."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """Tiled layers, the segment's instructions for them, and its cycles."""
+
+    layers: Sequence[TiledLayer]
+    code: Code
+    cycles: int
 
 
-def refine(starts: Sequence[Sequence[TiledLayer]], cost: Cost) -> list[TiledLayer]:
+Cost = Callable[[Sequence[TiledLayer]], Trial]
+
+
+def refine(starts: Sequence[Sequence[TiledLayer]], cost: Cost) -> Trial:
     """The one of `starts` that takes fewest cycles, in the best parts that were found for it."""
     left = MOST_INSTRUCTIONS
-    results: list[_Descent] = []
+    results: list[Trial] = []
     for start in starts:
         descent = _Descent(start, cost, left // (len(starts) - len(results)))
         descent.run()
         left -= descent.spent
-        results.append(descent)
-    return min(results, key=lambda d: d.cycles).layers
+        results.append(descent.best)
+    return min(results, key=lambda trial: trial.cycles)
 
 
 class _Descent:
     """One layer improved after the other, in passes, until none improves or `most` is spent."""
 
     def __init__(self, start: Sequence[TiledLayer], cost: Cost, most: int) -> None:
-        self.layers = list(start)
         self.cost = cost
         self.most = most
-        self.cycles, self.size = cost(self.layers)
-        self.spent = self.size
+        self.best = cost(start)
+        self.spent = len(self.best.code)
 
     def run(self) -> None:
         improved = True
         while improved:
             improved = False
             # What enters and leaves the chip gains the most by parts, so the ends come first.
-            for position in _ends_first(len(self.layers)):
-                for parts in _candidates(self.layers[position]):
+            for position in _ends_first(len(self.best.layers)):
+                for parts in _candidates(self.best.layers[position]):
                     improved |= self._try(position, parts)
 
     def _try(self, position: int, parts: int) -> bool:
-        if self.spent + self.size > self.most:
+        if self.spent + len(self.best.code) > self.most:
             return False
-        attempt = list(self.layers)
-        attempt[position] = replace(attempt[position], parts=parts)
-        cycles, size = self.cost(attempt)
-        self.spent += size
-        if cycles >= self.cycles:
+        layers = list(self.best.layers)
+        layers[position] = replace(layers[position], parts=parts)
+        attempt = self.cost(layers)
+        self.spent += len(attempt.code)
+        if attempt.cycles >= self.best.cycles:
             return False
-        self.cycles, self.size, self.layers = cycles, size, attempt
+        self.best = attempt
         return True
 
 

@@ -19,13 +19,18 @@ LOADS = (Load, LoadWeights, LoadParams)
 
 
 def prefetch(code: Code, machine: Machine, host_bytes: int, device_bytes: int) -> Code:
-    """The same instructions in an order of the same meaning, each as early as it may be."""
+    """The same instructions with their waits, in an order of the same meaning, each as early as it
+    may be.
+
+    The order of starts keeps each unit's own order and every conflict's, and waits count
+    instructions of one unit: so they hold in it as they were derived.
+    """
     from ridgeline.machine import timeline  # Numba loads slowly, and `--help` needs none.
 
     hoisted = code.ordered(_hoisted(code, machine, host_bytes, device_bytes))
     ordered = synchronise_code(hoisted, machine, host_bytes, device_bytes)
     times, _ = simulate_code(ordered, machine, len(code) + 1)
-    return hoisted.ordered(np.argsort(times[:, timeline.START], kind="stable"))
+    return ordered.ordered(np.argsort(times[:, timeline.START], kind="stable"))
 
 
 def _hoisted(code: Code, machine: Machine, host_bytes: int, device_bytes: int) -> Integers:

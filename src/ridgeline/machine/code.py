@@ -170,14 +170,20 @@ class Code:
         )
 
     @staticmethod
-    def of_layer(
-        opcodes: Integers, layer: int, rows: Integers, tables: dict[int, Integers]
-    ) -> Code:
-        """Instructions of one layer without waits: row `rows[i]` of the table of `opcodes[i]`."""
-        count = len(opcodes)
-        waits = np.zeros((count, len(Unit)), np.int64)
-        used = {opcode: table for opcode, table in tables.items() if table.shape[1]}
-        return Code(opcodes, np.full(count, layer), waits, rows, Operands(used))
+    def of_layer(layer: int, tables: dict[int, Integers], places: dict[int, Integers]) -> Code:
+        """Instructions of one layer, without waits.
+
+        `tables`: operands by opcode, as `columns` makes them; `places`: where among all each
+        instruction stands, by opcode. Only the order of the places counts.
+        """
+        used = [opcode for opcode in tables if tables[opcode].shape[1]]
+        order = np.argsort(np.concatenate([places[opcode] for opcode in used]), kind="stable")
+        counts = [tables[opcode].shape[1] for opcode in used]
+        opcodes = np.repeat(used, counts)[order]
+        rows = np.concatenate([np.arange(count) for count in counts])[order]
+        waits = np.zeros((len(order), len(Unit)), np.int64)
+        operands = Operands({opcode: tables[opcode] for opcode in used})
+        return Code(opcodes, np.full(len(order), layer), waits, rows, operands)
 
     @cached_property
     def units(self) -> Integers:
