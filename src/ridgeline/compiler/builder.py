@@ -14,12 +14,25 @@ WEIGHT_KEY = 4
 """What tells one tile in a slot from another: address, k, n, and zero point with sign."""
 
 
+_State = tuple[bytes, bytes]
+State = tuple[_State, _State, int]
+"""What the slots of weights and of parameters hold, and the next accumulator entry."""
+
+
 class _Slots:
     """Slots of one kind: what they hold, and which was used longest ago."""
 
     def __init__(self, count: int, width: int) -> None:
         self.held: Integers = np.full((count, width), -1, np.int64)
         self.order: Integers = np.arange(count)
+
+    @property
+    def state(self) -> _State:
+        return self.held.tobytes(), self.order.tobytes()
+
+    def restore(self, state: _State) -> None:
+        self.held = np.frombuffer(bytearray(state[0]), np.int64).reshape(self.held.shape)
+        self.order = np.frombuffer(bytearray(state[1]), np.int64)
 
     def take(self, wishes: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:
         """The slot [n] of each wish [n, width] in turn, and whether it must be loaded first."""
@@ -55,10 +68,26 @@ class Builder:
             self._blocks.append(Code.of(self._single))
             self._single = []
 
-    def code(self) -> Code:
-        """All instructions so far, in program order, with the masks of the banks they touch."""
+    @property
+    def state(self) -> State:
+        """All that decides what is emitted next, besides the layer."""
+        return self._weights.state, self._params.state, self._entry
+
+    def restore(self, state: State) -> None:
+        """Go on from such a state."""
+        weights, params, self._entry = state
+        self._weights.restore(weights)
+        self._params.restore(params)
+
+    def taken(self) -> Code:
+        """All instructions so far, in program order, which are no longer the builder's."""
         self._flush()
-        code = Code.joined(self._blocks) if self._blocks else Code.of(())
+        blocks, self._blocks = self._blocks, []
+        return Code.joined(blocks) if blocks else Code.of(())
+
+    def code(self) -> Code:
+        """`taken`, with the masks of the banks that each touches."""
+        code = self.taken()
         return code.with_banks(*touched_banks(code, self.machine))
 
     def weights(self, wishes: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:

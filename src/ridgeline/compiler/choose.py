@@ -17,10 +17,12 @@ from ridgeline.compiler.schedule import prefetch
 from ridgeline.machine.description import Machine
 from ridgeline.machine.simulate import simulate_code
 
-DIVISORS = (1, 2, 4)
-"""Candidates: the most rows that a MatMul may stream, and these parts of it."""
+HALVINGS = 2
+"""The most rows that a MatMul may stream are halved so often at most."""
 BOXES = 2
 """Boxes simulated of a layer that has more: they are alike."""
+COLUMNS = 4
+"""Column tiles simulated of a layer that has more: they too are alike."""
 
 SHAPE = [TILE_FIELDS.index(name) for name in ("k", "tap_y", "tap_x")]
 
@@ -63,16 +65,25 @@ class Chooser:
         )
 
     def _best(self, segment: Segment, layer: TiledLayer) -> int:
-        """The candidate of the fewest cycles; the longest where they tie."""
-        most = min(most_rows(self.machine), max(b.rows for b in layer.boxes))
-        candidates = sorted({-(-most // d) for d in DIVISORS}, reverse=True)
-        if len(candidates) == 1:
-            return candidates[0]
-        return min(candidates, key=lambda rows: (self._cycles(segment, layer, rows), -rows))
+        """The most rows, halved while that takes fewer cycles."""
+        rows = min(most_rows(self.machine), max(b.rows for b in layer.boxes))
+        cycles = -1
+        for _ in range(HALVINGS):
+            fewer = -(-rows // 2)
+            if fewer == rows:
+                break
+            if cycles < 0:
+                cycles = self._cycles(segment, layer, rows)
+            halved = self._cycles(segment, layer, fewer)
+            if halved >= cycles:
+                break
+            rows, cycles = fewer, halved
+        return rows
 
     def _cycles(self, segment: Segment, layer: TiledLayer, rows: int) -> int:
         emitter = Emitter(self.machine, segment, self.addresses)
-        tried = replace(layer, rows=rows)
+        plan = replace(layer.plan, columns=layer.plan.columns[:COLUMNS])
+        tried = replace(layer, plan=plan, rows=rows)
         for number in range(min(BOXES, len(layer.boxes))):
             emitter.emit_box(tried, number)
         code = prefetch(emitter.builder.code(), self.machine, 0, self.device_bytes)

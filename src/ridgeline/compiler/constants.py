@@ -98,30 +98,33 @@ def _tiles_of_columns(
     per_group_out = outputs // group
     low = first // per_group_out * per_group_in
     high = ((first + n - 1) // per_group_out + 1) * per_group_in
+    chunks = [
+        (channel, k, *_tile(weights, group, zero_point, channel, k, first, n))
+        for channel, k in _aligned_chunks(low, high, machine.array.rows, machine)
+    ]
     tiles: list[WeightTile] = []
-    for tap_y in range(weights.shape[0]):
-        for tap_x in range(weights.shape[1]):
-            for channel, k in _aligned_chunks(low, high, machine.array.rows, machine):
-                tap = weights[tap_y, tap_x]
-                tile, real = _tile(tap, group, zero_point, channel, k, first, n)
-                block, lane = divmod(channel, layout.line_bytes)
-                address = pool.add(np.ascontiguousarray(tile).tobytes())
-                tiles.append(WeightTile(address, k, n, tap_y, tap_x, block, lane, real))
+    for tap_y, tap_x in np.ndindex(weights.shape[:2]):
+        for channel, k, packed, real in chunks:
+            block, lane = divmod(channel, layout.line_bytes)
+            address = pool.add(packed[tap_y, tap_x].tobytes())
+            tiles.append(WeightTile(address, k, n, tap_y, tap_x, block, lane, real))
     return tiles
 
 
 def _tile(
-    tap: Weights, group: int, zero_point: int, channel: int, k: int, first: int, n: int
+    weights: Weights, group: int, zero_point: int, channel: int, k: int, first: int, n: int
 ) -> tuple[Weights, int]:
-    """(k x n weights from input `channel` and output `first` on, how many of them are real)."""
+    """([kernel y, kernel x, k, n] weights from input `channel` and output `first` on, how many of
+    a tap's are real).
+    """
     if group == 1:
-        return tap[channel : channel + k, first : first + n], k * n
-    per_group_in, per_group_out = tap.shape[0], tap.shape[1] // group
-    tile = np.full((k, n), zero_point, tap.dtype)
+        return np.ascontiguousarray(weights[:, :, channel : channel + k, first : first + n]), k * n
+    per_group_in, per_group_out = weights.shape[2], weights.shape[3] // group
+    tile = np.full((*weights.shape[:2], k, n), zero_point, weights.dtype)
     inputs, outputs = np.arange(channel, channel + k), np.arange(first, first + n)
     same = inputs[:, None] // per_group_in == outputs[None, :] // per_group_out
     rows, cols = np.nonzero(same)
-    tile[rows, cols] = tap[inputs[rows] % per_group_in, outputs[cols]]
+    tile[:, :, rows, cols] = weights[:, :, inputs[rows] % per_group_in, outputs[cols]]
     return tile, int(same.sum())
 
 

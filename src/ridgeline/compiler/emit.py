@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ridgeline.compiler.allocate import Segment, source_box
-from ridgeline.compiler.builder import Builder
+from ridgeline.compiler.builder import Builder, State
 from ridgeline.compiler.layout import Box, Region, gathered, transfer
 from ridgeline.compiler.lower_matmul import lower_matmul
 from ridgeline.compiler.lower_move import lower_move
@@ -27,24 +28,57 @@ LOAD_PARTS = 8
 """A tensor that comes on chip whole comes in about this many parts, so that work starts early."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Emitted:
+    """A layer's instructions, and what it left behind: residents on chip, the builder's state."""
+
+    layer: TiledLayer
+    code: Code
+    on_chip: frozenset[int]
+    state: State
+
+
+Known = dict[tuple[int, frozenset[int], State], Emitted]
+"""By the layer's id and what it found. Emitters of one segment may share them."""
+
+
 class Emitter:
     """Emits the layers of one device segment."""
 
-    def __init__(self, machine: Machine, segment: Segment, addresses: Mapping[int, int]) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        segment: Segment,
+        addresses: Mapping[int, int],
+        known: Known | None = None,
+    ) -> None:
         self.builder = Builder(machine)
         self.segment = segment
         self.addresses = addresses
-        self.on_chip: set[int] = set()
+        self.on_chip: frozenset[int] = frozenset()
+        self.known: Known = {} if known is None else known
 
     def emit(self, layers: Sequence[TiledLayer]) -> Code:
         """The segment's instructions in program order, without waits."""
-        for layer in layers:
-            if layer.plan.kind != "alias":
-                self._load_residents(layer)
-                self._load_table(layer)
-                for number in range(len(layer.boxes)):
-                    self.emit_box(layer, number)
+        codes = [self._emitted(layer) for layer in layers if layer.plan.kind != "alias"]
+        for code in codes:
+            self.builder.add_block(code)
         return self.builder.code()
+
+    def _emitted(self, layer: TiledLayer) -> Code:
+        """A layer's instructions, made once for each state in which it finds the builder."""
+        key = (id(layer), self.on_chip, self.builder.state)
+        made = self.known.get(key)
+        if made is None:
+            self._load_residents(layer)
+            self._load_table(layer)
+            for number in range(len(layer.boxes)):
+                self.emit_box(layer, number)
+            code = self.builder.taken()
+            made = self.known[key] = Emitted(layer, code, self.on_chip, self.builder.state)
+        self.on_chip = made.on_chip
+        self.builder.restore(made.state)
+        return made.code
 
     def _load_residents(self, layer: TiledLayer) -> None:
         """Bring operands on chip that stay there and still lie in device memory."""
@@ -54,7 +88,7 @@ class Emitter:
             root = id(operand.root)
             if loaded or root not in self.segment.entering or root in self.on_chip:
                 continue
-            self.on_chip.add(root)
+            self.on_chip |= {root}
             box = self._needed(operand)
             for part in split_box(box, max(box.x1 - box.x0, -(-box.rows // LOAD_PARTS))):
                 self._load_box(operand, region, part, self.addresses[root], layer.plan.index)

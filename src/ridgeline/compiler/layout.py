@@ -11,11 +11,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
 
 from ridgeline.ir import TensorType
 from ridgeline.machine.description import Machine, planes_of
 from ridgeline.machine.instructions import Load, Store
 from ridgeline.machine.program import Packing
+
+Integers = npt.NDArray[np.int64]
+Number = int | Integers
+"""A number, or a column of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +133,13 @@ class Region:
     def lines(self) -> int:
         return self.box.rows * self.layout.row_lines
 
-    def address(self, n: int, y: int, x: int, block: int = 0) -> int:
+    @overload
+    def address(self, n: int, y: int, x: int, block: int = 0) -> int: ...
+
+    @overload
+    def address(self, n: Number, y: Number, x: Number, block: Integers) -> Integers: ...
+
+    def address(self, n: Number, y: Number, x: Number, block: Number = 0) -> Number:
         """Line of a row's block, which may lie outside the box (a window's padding)."""
         b = self.box
         offset = (

@@ -167,7 +167,7 @@ def _matmul(
         n=n,
         weights=np.where(weights == k * n, 0, weights),
         slot=slots,
-        keep_weights=(work.number > 0) & (slots == np.roll(slots, 1)),
+        keep_weights=(work.number > 0) & (slots == np.concatenate([slots[:1], slots[:-1]])),
         entry=entries[work.sum],
         accumulate=work.number > 0,
         last=work.number == work.count[work.sum] - 1,

@@ -12,7 +12,7 @@ from ridgeline.compiler.borders import Borders, host_segment
 from ridgeline.compiler.choose import Chooser
 from ridgeline.compiler.constants import ConstantPool
 from ridgeline.compiler.describe import describe_layers, dump_plan, dump_program, dump_tiles
-from ridgeline.compiler.emit import Emitter
+from ridgeline.compiler.emit import Emitter, Known
 from ridgeline.compiler.memory import Space
 from ridgeline.compiler.place import Placement, place
 from ridgeline.compiler.plan import LayerPlan, TiledLayer
@@ -208,13 +208,15 @@ class _Compilation:
                 [chooser.choose(segment, layer) for layer in variant]
                 for variant in ([layers, spread] if same else [layers])
             ]
-            cost = partial(self._cost, self.parts[number], segment)
+            cost = partial(self._cost, self.parts[number], segment, {})
             result[number] = refine(starts, cost)
         return result
 
-    def _cost(self, part: _Part, segment: Segment, layers: Sequence[TiledLayer]) -> Trial:
+    def _cost(
+        self, part: _Part, segment: Segment, known: Known, layers: Sequence[TiledLayer]
+    ) -> Trial:
         """A device part with these layers, emitted and simulated."""
-        code = Emitter(self.machine, segment, self.addresses).emit(layers)
+        code = Emitter(self.machine, segment, self.addresses, known).emit(layers)
         reads, writes = Code.of(self._reads(part)), Code.of(self._writes(part))
         code = self._ordered(Code.joined([reads, code, writes]))
         return Trial(layers, code, simulate_code(code, self.machine)[1])

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import INSTRUCTIONS, Instruction, Unit
-from ridgeline.machine.walks import WIDTH, WalkTable, walk_lines
+from ridgeline.machine.walks import WIDTH, WalkTable, most_places, walk_lines
 
 Integers = npt.NDArray[np.int64]
 Row = tuple[Any, ...]
@@ -70,6 +70,16 @@ def columns(kind: type[Instruction], count: int, /, **operands: Any) -> Integers
     return made
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Walked:
+    """Lines of a `WalkTable`; `spans`: by opcode the first line of row 0, and lines a row."""
+
+    machine: Machine
+    lines: Integers
+    spans: dict[int, tuple[int, int]]
+    most_places: int
+
+
 class Operands:
     """Tables of operands by opcode [operands of the kind, rows]: floats as bits of a float64.
 
@@ -78,7 +88,7 @@ class Operands:
 
     def __init__(self, tables: dict[int, Integers]) -> None:
         self.tables = tables
-        self._walks: tuple[Machine, Integers, dict[int, tuple[int, int]]] | None = None
+        self._walks: Walked | None = None
 
     def with_banks(self, masks: dict[int, tuple[Integers, Integers]]) -> Operands:
         """The same with masks of banks (reading, writing), by opcode, for each row."""
@@ -107,17 +117,19 @@ class Operands:
         made: Any = kind
         return made(None, None, *columns)
 
-    def walks(self, machine: Machine) -> tuple[Integers, dict[int, tuple[int, int]]]:
-        """(lines of a `WalkTable`; by opcode the first line of row 0, and lines a row)."""
-        if self._walks is None or self._walks[0] is not machine:
-            blocks, spans, start = [np.zeros((0, WIDTH), np.int64)], {}, 0
+    def walks(self, machine: Machine) -> Walked:
+        """What each row reads and writes on this machine."""
+        if self._walks is None or self._walks.machine is not machine:
+            blocks, start, most = [np.zeros((0, WIDTH), np.int64)], 0, 0
+            spans: dict[int, tuple[int, int]] = {}
             for opcode, table in self.tables.items():
                 walks = self.whole(INSTRUCTIONS[opcode]).walks(machine)
                 blocks.append(walk_lines(walks, table.shape[1]))
                 spans[opcode] = (start, len(walks))
                 start += len(blocks[-1])
-            self._walks = (machine, np.concatenate(blocks), spans)
-        return self._walks[1:]
+                most = max(most, most_places(blocks[-1], len(walks)))
+            self._walks = Walked(machine, np.concatenate(blocks), spans, most)
+        return self._walks
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +192,7 @@ class Code:
         order = np.argsort(np.concatenate([places[opcode] for opcode in used]), kind="stable")
         counts = [tables[opcode].shape[1] for opcode in used]
         opcodes = np.repeat(used, counts)[order]
-        rows = np.concatenate([np.arange(count) for count in counts])[order]
+        rows = np.concatenate([np.arange(count, dtype=np.int64) for count in counts])[order]
         waits = np.zeros((len(order), len(Unit)), np.int64)
         operands = Operands({opcode: tables[opcode] for opcode in used})
         return Code(opcodes, np.full(len(order), layer), waits, rows, operands)
@@ -224,12 +236,12 @@ class Code:
 
     def walks(self, machine: Machine) -> WalkTable:
         """What every instruction reads and writes."""
-        lines, spans = self.operands.walks(machine)
+        walked = self.operands.walks(machine)
         first, counts = np.zeros(len(self), np.int64), np.zeros(len(self), np.int64)
         for kind, places, rows in self.kinds():
-            start, each = spans[kind.opcode]
+            start, each = walked.spans[kind.opcode]
             first[places], counts[places] = start + rows * each, each
-        return WalkTable(lines, first, counts)
+        return WalkTable(walked.lines, first, counts, walked.most_places)
 
     def instructions(self) -> tuple[Instruction, ...]:
         """Every instruction as an object."""

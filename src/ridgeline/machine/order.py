@@ -172,7 +172,7 @@ def synchronise_code(code: Code, machine: Machine, host_bytes: int, device_bytes
     table = code.walks(machine)
     spaces = _by_unit(space_sizes(machine, host_bytes, device_bytes))
     columns = _columns(code, table)
-    amiss = ordering.order(columns, table.lines, spaces, _rule(machine), table.most_places(), True)
+    amiss = ordering.order(columns, table.lines, spaces, _rule(machine), table.most_places, True)
     _check(code, amiss)
     return code.with_waits(np.ascontiguousarray(columns[:, ordering.WAITS :]))
 
@@ -183,7 +183,7 @@ def is_ordered(code: Code, machine: Machine, host_bytes: int, device_bytes: int)
 
     table = code.walks(machine)
     spaces = _by_unit(space_sizes(machine, host_bytes, device_bytes))
-    rule, most = _rule(machine), table.most_places()
+    rule, most = _rule(machine), table.most_places
     return ordering.order(_columns(code, table), table.lines, spaces, rule, most, False) < 0
 
 
@@ -199,7 +199,7 @@ def touched_banks(code: Code, machine: Machine) -> tuple[Integers, Integers]:
     spaces = _by_unit(space_sizes(machine, everywhere, everywhere))
     masks = np.zeros((len(code), 2), np.int64)
     lines = machine.unified_buffer.lines_per_bank
-    columns, most = _columns(code, table), table.most_places()
+    columns, most = _columns(code, table), table.most_places
     _check(code, ordering.banks(columns, table.lines, spaces, most, lines, masks))
     return masks[:, 0], masks[:, 1]
 
@@ -213,7 +213,7 @@ def last_conflicts(code: Code, machine: Machine, host_bytes: int, device_bytes: 
     table = code.walks(machine)
     spaces = _by_space(space_sizes(machine, host_bytes, device_bytes))
     after = np.full(len(code), -1, np.int64)
-    columns, most = _columns(code, table), table.most_places()
+    columns, most = _columns(code, table), table.most_places
     _check(code, ordering.last_conflicts(columns, table.lines, spaces, most, after))
     return after
 

@@ -47,7 +47,7 @@ def proved_legal(code: Code, machine: Machine, host_bytes: int, device_bytes: in
         return False
     if not _bytes_hold(code, machine, host_bytes, device_bytes):
         return False
-    if code.walks(machine).most_places() > MOST_PLACES:
+    if code.walks(machine).most_places > MOST_PLACES:
         return False
     return (
         _banks_hold(code, machine)

@@ -34,22 +34,23 @@ COUNTS, STRIDES, X, Y, WIDTH = 6, 11, 16, 20, 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WalkTable:
-    """Walks [walks, WIDTH]; those of instruction i are `counts[i]` lines from `first[i]` on."""
+    """Walks [walks, WIDTH]; those of instruction i are `counts[i]` lines from `first[i]` on.
+
+    `most_places`: no instruction touches more places, counted with repeats.
+    """
 
     lines: Integers
     first: Integers
     counts: Integers
+    most_places: int
 
-    def most_places(self) -> int:
-        """Places that one instruction touches at most, counted with repeats."""
-        lines = self.lines
-        elements = np.prod(lines[:, COUNTS : COUNTS + LEVELS], axis=1)
-        spans = -(-lines[:, BYTES] // GRANULE_BYTES) + 1
-        touched = elements * np.where(lines[:, BYTES] > 0, spans, lines[:, PLANES])
-        if not len(self.first):
-            return 0
-        sums = np.concatenate([[0], np.cumsum(touched)])
-        return int((sums[self.first + self.counts] - sums[self.first]).max())
+
+def most_places(lines: Integers, each: int) -> int:
+    """Places that one instruction touches at most, counted with repeats; each has `each` lines."""
+    elements = np.prod(lines[:, COUNTS : COUNTS + LEVELS], axis=1)
+    spans = -(-lines[:, BYTES] // GRANULE_BYTES) + 1
+    touched = elements * np.where(lines[:, BYTES] > 0, spans, lines[:, PLANES])
+    return int(touched.reshape(-1, each).sum(axis=1).max(initial=0)) if each else 0
 
 
 def walk_lines(walks: Sequence[Walk], rows: int) -> Integers:
