@@ -40,7 +40,7 @@ setup: $(VENV)/installed
 $(VENV)/installed: $(VENV)/dependencies pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--no-deps --no-build-isolation --editable .
-	$(BIN)/python -m ridgeline.machine.warm
+	$(BIN)/python -m ridgeline.compiler.warm
 	touch $@
 
 $(VENV)/dependencies: requirements.lock

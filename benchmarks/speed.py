@@ -276,7 +276,7 @@ def main() -> None:
         print(json.dumps({"to_program": to_program, "to_cycles": to_cycles}[name](*rest)))
         return
     # What Numba compiles lies on disk after set-up; a changed source would be compiled in a row.
-    subprocess.run([sys.executable, "-m", "ridgeline.machine.warm"], check=True)
+    subprocess.run([sys.executable, "-m", "ridgeline.compiler.warm"], check=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         ours = rows(folder, given.machine or MACHINES, given.side, given.repeats)

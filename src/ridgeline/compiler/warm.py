@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from ridgeline.compiler.builder import Builder
 from ridgeline.machine.code import Code
 from ridgeline.machine.instructions import MatMul
 from ridgeline.machine.loader import load_machine
@@ -18,6 +21,10 @@ def main() -> None:
     code = synchronise_code(code, machine, 0, 0)
     assert is_ordered(code, machine, 0, 0)
     simulate_code(code, machine)
+    builder = Builder(machine)
+    builder.weights(np.ones((1, 4), np.int64))
+    builder.params(np.ones(1, np.int64))
+    builder.entries(np.ones(1, np.int64))
 
 
 if __name__ == "__main__":
