@@ -88,6 +88,7 @@ REPORT = Report(
     cycles=5_562_900,
     device_cycles=5_560_000,
     rows=ROWS,
+    warm_cycles=5_900_000,
     steady_cycles=5_500_000,
     accuracy=Accuracy(images=450, float_right=444, quantised_right=443),
     power=PowerFacts(0.1, 1e-3, 0.4321, 0.4, "flag"),

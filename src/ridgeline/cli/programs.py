@@ -32,7 +32,7 @@ from ridgeline.machine import tabulate
 from ridgeline.machine.check import check
 from ridgeline.machine.instructions import Unit
 from ridgeline.machine.program import DeviceSegment, Program, load_program
-from ridgeline.machine.steady import steady_cycles
+from ridgeline.machine.steady import steady_cycles, warm_cycles
 from ridgeline.passes.pipeline import is_quantised
 from ridgeline.quant.recipe import Recipe
 from ridgeline.render.plain import visible
@@ -188,7 +188,8 @@ def simulate(
     check(program)
     with stage("simulating"):
         trace = api.simulate(program)
+        warm = warm_cycles(program) if pipelined else None
         steady = steady_cycles(program) if pipelined else None
-    report = tabulate.report(program, trace, steady_cycles=steady)
+    report = tabulate.report(program, trace, warm_cycles=warm, steady_cycles=steady)
     files.write(report, trace)
     show_report(report, form, columns)

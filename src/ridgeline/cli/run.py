@@ -30,7 +30,7 @@ from ridgeline.machine import tabulate
 from ridgeline.machine.description import Machine
 from ridgeline.machine.program import Program
 from ridgeline.machine.simulate import Trace
-from ridgeline.machine.steady import steady_cycles
+from ridgeline.machine.steady import steady_cycles, warm_cycles
 from ridgeline.quant.recipe import Recipe
 from ridgeline.quant.report import layer_sqnr_db
 from ridgeline.results.columns import choose_columns
@@ -150,7 +150,13 @@ def _report(
     sqnr_db = None
     if prepared.floating is not None and data is not None:
         sqnr_db = layer_sqnr_db(prepared.floating, prepared.graph, data)
+    warm = warm_cycles(program) if options.pipelined else None
     steady = steady_cycles(program) if options.pipelined else None
     return tabulate.report(
-        program, trace, steady_cycles=steady, sqnr_db=sqnr_db, notes=prepared.notes
+        program,
+        trace,
+        warm_cycles=warm,
+        steady_cycles=steady,
+        sqnr_db=sqnr_db,
+        notes=prepared.notes,
     )

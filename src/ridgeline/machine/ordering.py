@@ -29,7 +29,7 @@ whole: Any = np.int64
 
 UNITS = 6
 WEIGHTS, ARRAY = 3, 4
-BUFFER, SLOTS = 2, 4
+DEVICE, BUFFER, SLOTS = 1, 2, 4
 """Spaces by their number in `walks.SPACES`."""
 GRANULE_BYTES = 64
 MOST_WALKS = 8
@@ -335,3 +335,57 @@ def last_conflicts(code: Any, walks: Any, spaces: Any, most_places: int, after: 
                 table[offset + places[at]] = index
             begin = ends[number]
     return -1
+
+
+@compiled
+def still_there(
+    code: Any,
+    walks: Any,
+    sizes: Any,
+    most_places: int,
+    facts: Any,
+    constants: int,
+    found: Any,
+) -> None:
+    """Set `found` [n]: what the instruction copies, the run before left where it goes.
+
+    facts [n, 3]: whether it only copies; the first piece, and the end of the pieces, of a line of
+    the unified buffer that it touches. sizes [spaces, 2]: places, and the pieces of each.
+    The first `constants` places of device memory are constant when a run begins. An entry of the
+    table is 1 for these, the number of the instruction that copied it from what is constant, from 2
+    on, or 0.
+    """
+    places, ends = np.zeros(most_places, np.int64), np.zeros(MOST_WALKS, np.int64)
+    lengths = sizes[:, 0] * sizes[:, 1]
+    starts = np.cumsum(lengths) - lengths
+    table = np.zeros(lengths.sum(), np.int32)
+    table[starts[DEVICE] : starts[DEVICE] + constants] = 1
+    for turn in range(2):
+        for index in range(code.shape[0]):
+            touch(code, walks, sizes, index, places, ends)
+            constant, same, begin = facts[index, 0] > 0, turn > 0, 0
+            for number in range(code[index, COUNT]):
+                walk = walks[code[index, FIRST] + number]
+                space, writes = walk[SPACE], walk[WRITES]
+                first = facts[index, 1] if space == BUFFER else 0
+                end = facts[index, 2] if space == BUFFER else 1
+                for at in range(begin, ends[number]):
+                    entry = starts[space] + places[at] * sizes[space, 1]
+                    for piece in range(first, end):
+                        if writes:
+                            same = same and table[entry + piece] == index + 2
+                        elif table[entry + piece] == 0:
+                            constant = False
+                begin = ends[number]
+            found[index] = constant and same
+            begin = 0
+            for number in range(code[index, COUNT]):
+                walk = walks[code[index, FIRST] + number]
+                space = walk[SPACE]
+                first = facts[index, 1] if space == BUFFER else 0
+                end = facts[index, 2] if space == BUFFER else 1
+                for at in range(begin, ends[number] if walk[WRITES] else begin):
+                    entry = starts[space] + places[at] * sizes[space, 1]
+                    for piece in range(first, end):
+                        table[entry + piece] = index + 2 if constant else 0
+                begin = ends[number]

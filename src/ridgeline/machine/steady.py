@@ -11,7 +11,8 @@ import numpy as np
 from ridgeline.machine.code import Code
 from ridgeline.machine.order import synchronise_code
 from ridgeline.machine.program import DeviceSegment, HostSegment, Program
-from ridgeline.machine.simulate import host_cycles, simulate_code
+from ridgeline.machine.resident import still_there, warm_program
+from ridgeline.machine.simulate import host_cycles, simulate, simulate_code
 
 
 def steady_cycles(program: Program) -> int:
@@ -19,7 +20,8 @@ def steady_cycles(program: Program) -> int:
 
     The host works on other runs meanwhile and keeps two sets of its tensors, so the interval is the
     longer of its work and the accelerator's. The accelerator's is that of a second run right behind
-    the first: the same instructions and addresses, with waits that order both.
+    the first: the same addresses, and the same instructions but for those that bring what is there
+    already, with waits that order both.
     """
     host = sum(
         host_cycles(segment, program.machine)
@@ -30,7 +32,13 @@ def steady_cycles(program: Program) -> int:
     if not any(len(code) for code in codes):
         return host
     once = Code.joined(codes)
-    return max(host, _cycles(program, Code.joined([once, once])) - _cycles(program, once))
+    warm = once.ordered(np.flatnonzero(~still_there(program)))
+    return max(host, _cycles(program, Code.joined([once, warm])) - _cycles(program, once))
+
+
+def warm_cycles(program: Program) -> int:
+    """Cycles of a run by itself that finds what the run before left on chip."""
+    return simulate(warm_program(program)).cycles
 
 
 def _cycles(program: Program, code: Code) -> int:

@@ -65,6 +65,9 @@ def facts(report: Report) -> list[tuple[str, str]]:
         f" {report.cycles:,} cycles: {_rate(report.inferences_per_s)}"
     )
     found = [("latency", latency)]
+    if report.warm_cycles is not None and report.warm_cycles < report.cycles:
+        again = seconds(report.warm_cycles / report.clock_hz)
+        found.append(("warm", f"{again}, {report.warm_cycles:,} cycles, with what stays on chip"))
     if report.steady_seconds and report.steady_inferences_per_s:
         every = seconds(report.steady_seconds)
         found.append(

@@ -157,8 +157,9 @@ class MachineFacts:
 class Report:
     """A model's run on a machine: `cycles` for `batch` inferences, a row for each layer.
 
-    `steady_cycles` is the interval between runs that follow each other without a pause, when
-    known: input of the next run is loaded while this one computes.
+    `warm_cycles` are those of a run that finds the constants on chip that the run before left
+    there, and `steady_cycles` is the interval between runs that follow each other without a pause,
+    when known: input of the next run is loaded while this one computes.
     """
 
     model: str
@@ -168,6 +169,7 @@ class Report:
     cycles: int
     device_cycles: int
     rows: tuple[LayerRow, ...]
+    warm_cycles: int | None = None
     steady_cycles: int | None = None
     accuracy: Accuracy | None = None
     power: PowerFacts | None = None
