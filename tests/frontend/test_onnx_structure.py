@@ -60,6 +60,12 @@ def _with_opset(domain: str, version: int) -> Any:
     return model
 
 
+def _with_another_opset(domain: str, version: int) -> Any:
+    model = _conv()
+    model.opset_import.append(helper.make_opsetid(domain, version))
+    return model
+
+
 NEWEST = defs.onnx_opset_version()
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "opset": (
@@ -73,7 +79,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "opset 0": (
         lambda: _with_opset("", 0),
-        "g: the model has opset 0, and the first is 1. The file is damaged",
+        "g: the model has opset 0, which is no opset. The file is damaged",
+    ),
+    "an opset of others": (
+        lambda: _with_another_opset("other", 1 << 62),
+        "g: the model has opset 4611686018427387904 of 'other', which is no opset.",
     ),
     "the opset's attributes": (
         lambda: _with_opset("ai.onnx", 17),

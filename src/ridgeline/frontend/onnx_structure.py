@@ -17,6 +17,7 @@ from ridgeline.frontend.onnx_form import check_form
 from ridgeline.frontend.onnx_order import name_of
 
 _AUTO_PADS = ("NOTSET", "SAME_LOWER", "SAME_UPPER", "VALID")
+_LARGEST = (1 << 31) - 1  # ONNX's own tools read an opset's number as an int
 _AGAIN = "The file is damaged: export the model again."
 
 
@@ -45,10 +46,14 @@ def _check_opset(graph: Any, opsets: Mapping[str, int], where: str) -> None:
         raise RidgelineError(
             "it has operators of ONNX, and does not say of which opset", where=where, fix=_AGAIN
         )
-    if version < 1:
-        raise RidgelineError(
-            f"the model has opset {version}, and the first is 1", where=where, fix=_AGAIN
-        )
+    for domain, number in opsets.items():
+        if not 1 <= number <= _LARGEST:
+            whose = f" of '{domain}'" if domain else ""
+            raise RidgelineError(
+                f"the model has opset {number}{whose}, which is no opset",
+                where=where,
+                fix=_AGAIN,
+            )
     if version > newest:
         raise RidgelineError(
             f"the model has opset {version}, and opset {newest} is the newest that is known",
