@@ -24,6 +24,8 @@ def test_all_is_well_here(ridgeline: Run) -> None:
     made = ridgeline("doctor")
     assert made.code == 0
     assert made.out.endswith("\nall that Ridgeline needs is here\n")
+    for name in ("numpy", "numba", "onnx", "ml_dtypes", "rich", "typer"):
+        assert f"ok       {name:<14}  {version(name)}" in made.out
     assert f"ok       onnxruntime     {version('onnxruntime')}, the version that" in made.out
     assert ("equal to ONNX Runtime bit for bit" in made.out) == cpu_matches()
 

