@@ -15,7 +15,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper
 
 from page_cases import EVIL, WORSE, evil_page
 from report_cases import REPORT, ROWS
@@ -141,6 +143,45 @@ def test_the_roofline_has_a_dot_for_each_layer_that_it_can_place() -> None:
         "device memory: 1.6 GB/s",
         "host link: 50 MB/s",
     ]
+
+
+@pytest.mark.parametrize("machine_name", ["tiny-8", "edge-4tops", "tpu-v1"])
+def test_no_dot_lies_above_its_unit_or_the_memory(machine_name: str) -> None:
+    """Depthwise on either unit, and layers that work while others have the time."""
+    graph = api.read_onnx(_depthwise_model())
+    images = np.random.default_rng(0).standard_normal((2, 16, 12, 12)).astype(np.float32)
+    machine = api.load_machine(machine_name)
+    program = api.compile(api.quantize(graph, {"image": images}), machine)
+    report = api.report(program, api.simulate(program))
+    array, vector, memory, _ = roofline.roofs(machine)
+    dots = roofline.dots(report)
+    assert {dot.row.placed for dot in dots} >= {"array", "vector"}
+    if machine_name == "edge-4tops":  # else the test could not fail
+        assert any(dot.row.cycles < dot.row.bound_cycles for dot in dots)
+    for dot in dots:
+        ceiling = vector if dot.on_vector else array
+        assert dot.per_s <= ceiling.ceiling_per_s * (1 + 1e-9), dot.row.name
+        assert dot.per_s <= memory.slope_bytes_per_s * dot.intensity * (1 + 1e-9), dot.row.name
+
+
+def _depthwise_model() -> bytes:
+    """Inverted residuals: a product, a depthwise convolution, a product, an addition."""
+    rng = np.random.default_rng(1)
+    text, stored, x = "", [], "image"
+    for i in range(3):
+        for name, shape in (("e", (96, 16, 1, 1)), ("d", (96, 1, 3, 3)), ("p", (16, 96, 1, 1))):
+            weights = rng.normal(0, 0.3, shape).astype(np.float32)
+            stored.append(numpy_helper.from_array(weights, f"{name}{i}w"))
+        text += f"""e{i} = Conv({x}, e{i}w) r{i} = Relu(e{i})
+            d{i} = Conv<group = 96, pads = [1, 1, 1, 1]>(r{i}, d{i}w) s{i} = Relu(d{i})
+            p{i} = Conv(s{i}, p{i}w) a{i} = Add(p{i}, {x})"""
+        x = f"a{i}"
+    header = '<ir_version: 8, opset_import: ["" : 17]> g '
+    model = onnx.parser.parse_model(
+        f"{header}(float[1, 16, 12, 12] image) => (float[1, 16, 12, 12] {x}) {{ {text} }}"
+    )
+    model.graph.initializer.extend(stored)
+    return model.SerializeToString()
 
 
 def test_every_ledger_entry_has_a_colour_in_both_modes() -> None:

@@ -21,10 +21,15 @@ SMALLEST, LARGEST = 4.0, 22.0
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One layer: operations for each byte, operations a second. Vector work counts as such."""
+    """One layer: operations for each byte, operations a second.
+
+    `on_vector`: the vector unit's operations, one a lane and cycle, in which a multiply-accumulate
+    is one; else of the array, in which it is two.
+    """
 
     layer: int
     row: LayerRow
+    on_vector: bool
     intensity: float
     per_s: float
     share: float
@@ -57,14 +62,20 @@ def roofs(machine: Machine) -> tuple[Roof, ...]:
 
 
 def dots(report: Report) -> tuple[Dot, ...]:
-    """The layers that compute, move bytes and have cycles of their own."""
+    """The layers that compute, move bytes and have cycles of their own.
+
+    Their time is at least that of what they need most, so that none lies above its roof: a layer
+    that works while others do has fewer cycles of its own.
+    """
     found: list[Dot] = []
     for layer, row in enumerate(report.rows):
-        work = row.operations or row.vector_operations
+        on_vector = row.placed != "array"
+        work = max(row.macs, row.vector_operations) if on_vector else row.operations
+        work = work or row.vector_operations
         if work and row.device_memory_bytes and row.cycles >= 1:
-            per_s = work / row.cycles * report.clock_hz
-            share = row.cycles / report.cycles
-            found.append(Dot(layer, row, work / row.device_memory_bytes, per_s, share))
+            per_s = work / max(row.cycles, row.bound_cycles) * report.clock_hz
+            intensity, share = work / row.device_memory_bytes, row.cycles / report.cycles
+            found.append(Dot(layer, row, on_vector, intensity, per_s, share))
     return tuple(found)
 
 
@@ -208,8 +219,8 @@ def _class(limit: Limit) -> str:
 
 
 def _say(dot: Dot) -> str:
-    kind = "operations" if dot.row.macs else "vector operations"
-    rate = quantity(dot.per_s, "OPS") + ("" if dot.row.macs else " of vector work")
+    kind = "vector operations" if dot.on_vector else "operations"
+    rate = quantity(dot.per_s, "OPS") + (" of vector work" if dot.on_vector else "")
     return (
         f"{dot.row.name}: {rate}, {dot.intensity:.3g} {kind} for each byte,"
         f" {percent(dot.share)} of the time, limited by {LIMITS[dot.row.bound]}"
@@ -253,7 +264,7 @@ def _left_out(report: Report, shown: tuple[Dot, ...]) -> Markup:
     missing = len(report.rows) - len(shown)
     text = (
         "A dot is a layer, its area the share of the time. Vector layers count vector operations."
-        " A dot above a slope had its data moved while another layer's time was counted."
+        " A layer that works while others do is timed by what it needs most: it lies on its roof."
     )
     if missing:
         text += (
