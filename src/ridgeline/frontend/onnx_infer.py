@@ -271,32 +271,37 @@ def _has_changed(node: Any, opset: int) -> bool:
 def written_opset(nodes: Sequence[Any], values: Mapping[str, Value], opset: int) -> int:
     """The opset to write a graph in whose file has `opset`.
 
-    GRAPH_OPSET where later versions of its operators only take more types than these values have:
-    ONNX Runtime may lack kernels for the newest versions.
+    The first from GRAPH_OPSET on that has every operator, where later versions only take more
+    types than these values have: ONNX Runtime may lack kernels for the newest versions.
     """
-    if opset <= GRAPH_OPSET or all(_has_same_form(n, values, opset) for n in nodes):
-        return GRAPH_OPSET
-    return opset
+    every = [n for node in nodes for n in (node, *inner_nodes(node))]
+    for older in range(GRAPH_OPSET, opset):
+        if all(_has_same_form(n, values, opset, older) for n in every):
+            return older
+    return max(opset, GRAPH_OPSET)
 
 
-def _has_same_form(node: Any, values: Mapping[str, Value], opset: int) -> bool:
-    """Whether GRAPH_OPSET has the operator with these inputs, outputs and attributes."""
+def _has_same_form(node: Any, values: Mapping[str, Value], opset: int, older: int) -> bool:
+    """Whether opset `older` has the operator with these inputs, outputs and attributes.
+
+    Of values in bodies no types are known here, and any are taken.
+    """
     if node.domain not in ("", "ai.onnx"):
         return True
-    if any(bodies(node)):
-        return False
     try:
-        newer, older = (defs.get_schema(node.op_type, v, "") for v in (opset, GRAPH_OPSET))
+        new, old = (defs.get_schema(node.op_type, v, "") for v in (opset, older))
     except defs.SchemaError:
         return False
-    if newer.since_version == older.since_version:
+    if new.since_version == old.since_version:
         return True
-    taken = ((node.input, older.inputs), (node.output, older.outputs))
-    return _form(newer) == _form(older) and all(
-        not name or name not in values or _type_text(values[name]) in formal.types
-        for names, formals in taken
-        for name, formal in zip(names, _repeated(formals, len(names)), strict=False)
-    )
+    taken = ((node.input, new.inputs, old.inputs), (node.output, new.outputs, old.outputs))
+    for names, newer, formals in taken:
+        if [p.name for p in newer[: len(names)]] != [p.name for p in formals[: len(names)]]:
+            return False
+        for name, formal in zip(names, _repeated(formals, len(names)), strict=False):
+            if name in values and _type_text(values[name]) not in formal.types:
+                return False
+    return _has_same_attributes(node, new, old)
 
 
 def _repeated(formals: Sequence[Any], count: int) -> list[Any]:
@@ -309,10 +314,13 @@ def _type_text(value: Value) -> str:
     return f"tensor({onnx.TensorProto.DataType.Name(element).lower()})"
 
 
-def _form(schema: Any) -> tuple[Any, ...]:
-    attributes = [(k, str(a.type), str(a.default_value)) for k, a in schema.attributes.items()]
-    names = [[p.name for p in parameters] for parameters in (schema.inputs, schema.outputs)]
-    return (names, sorted(attributes))
+def _has_same_attributes(node: Any, new: Any, old: Any) -> bool:
+    """Whether an older version has what the node is given, and means the same by the rest."""
+    kinds = [
+        {k: (str(a.type), str(a.default_value)) for k, a in schema.attributes.items()}
+        for schema in (new, old)
+    ]
+    return kinds[1].items() <= kinds[0].items() and all(a.name in kinds[1] for a in node.attribute)
 
 
 def in_graph_opset(

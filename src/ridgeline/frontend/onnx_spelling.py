@@ -6,15 +6,15 @@ import numpy as np
 
 from ridgeline.ir import Node, TensorType, Value
 
-# Since which opset ONNX has it (docs/Operators.md); ONNX Runtime may lack it in later ones.
-_SINCE = {"RMSNormalization": 23, "Swish": 24}
-
 
 def spelled(node: Node, opset: int) -> list[Node] | None:
     """Nodes that compute what the node does as ONNX defines it; None where it needs no spelling."""
-    if opset >= _SINCE.get(node.op, 0):
-        return None
-    return _swish(node) if node.op == "Swish" else _root_mean_square(node)
+    # ONNX Runtime 1.32 has no kernel for Swish, and takes ONNX's function of it in opset 24 only.
+    if node.op == "Swish" and opset != 24:
+        return _swish(node)
+    if node.op == "RMSNormalization" and opset < 23:
+        return _root_mean_square(node)
+    return None
 
 
 def _swish(node: Node) -> list[Node]:

@@ -15,7 +15,7 @@ from onnx import defs, helper
 from ridgeline.errors import RidgelineError
 from ridgeline.files import write_whole
 from ridgeline.frontend.onnx_bodies import CAPTURES, Body, all_names, rename
-from ridgeline.frontend.onnx_infer import GRAPH_OPSET
+from ridgeline.frontend.onnx_infer import GRAPH_OPSET, written_opset
 from ridgeline.frontend.onnx_source import ONNX_DOMAIN
 from ridgeline.frontend.onnx_spelling import spelled
 from ridgeline.frontend.onnx_types import Array, element_of_dtype, to_tensor
@@ -82,10 +82,15 @@ class _Writer:
         )
 
     def _opset(self) -> int:
-        """The primitives are written as of opset 21; operators on the host keep the graph's."""
+        """The primitives are written as of opset 21; operators on the host may need a later one,
+        up to the graph's.
+        """
         nodes = [m for n in self.graph.nodes for m in _function_nodes(n) or (n,)]
-        hosted = any(n.op not in PRIMITIVES for n in nodes)
-        return self.graph.opset if hosted else GRAPH_OPSET
+        if all(n.op in PRIMITIVES for n in nodes):
+            return GRAPH_OPSET
+        values = [v for n in nodes for v in (*n.inputs, *n.outputs) if v is not None]
+        named = {self.name(v): v for v in values if not v.is_constant}
+        return written_opset(self.nodes, named, self.graph.opset)
 
     def _info(self, value: Value) -> Any:
         element = element_of_dtype(value.type.dtype)
