@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from ridgeline import __version__
+from ridgeline.cli.chip_commands import chips_app
 from ridgeline.cli.failure import Commands
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(chips_app)
 
 
 def _machines(begun: str) -> list[str]:
