@@ -40,6 +40,8 @@ class GraphRunner:
         names = [o.name for o in self._session.get_outputs()]
         try:
             return run_session(self._session, feed, names)
+        except RidgelineError:
+            raise
         except Exception as error:
             fix = "Check the inputs' shapes and types."
             raise _refusal(self._graph, error, fix) from error

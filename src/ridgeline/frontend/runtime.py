@@ -14,6 +14,7 @@ import onnx
 import onnxruntime
 
 from ridgeline.errors import RidgelineError, did_you_mean
+from ridgeline.frontend.loops import LoopSession, has_loop
 from ridgeline.frontend.onnx_file import refuse_external
 from ridgeline.frontend.session_values import run_session
 
@@ -43,7 +44,8 @@ def create_session(model: bytes | str, optimised_path: str | None = None) -> Any
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     if optimised_path is not None:
         options.optimized_model_filepath = optimised_path
-    return onnxruntime.InferenceSession(
+    kind = LoopSession if has_loop(graph) else onnxruntime.InferenceSession
+    return kind(
         model,
         options,
         providers=["CPUExecutionProvider"],
@@ -103,6 +105,8 @@ class OnnxRuntimeExecutor:
         names = [o.name for o in session.get_outputs()]
         try:
             results = run_session(session, feed, names)
+        except RidgelineError:
+            raise
         except Exception as error:
             raise RidgelineError(
                 f"ONNX Runtime stopped: {_text(error)}", fix="Check the inputs' shapes and types."
