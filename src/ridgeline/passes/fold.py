@@ -101,10 +101,13 @@ def fold_scales(graph: Graph) -> Graph:
 
 def _scaled_product(node: Node, uses: Uses) -> Node | None:
     """The product before `node`, when `node` is a scale that can join its weights."""
-    if node.op not in ("Mul", "BatchNormalization") or "clip" in node.attrs:
+    if node.op not in ("Mul", "Add", "BatchNormalization") or "clip" in node.attrs:
         return None
     source = next((v for v in node.inputs if v is not None and not v.is_constant), None)
     product = uses.producer(source)
+    # `fuse` makes an Add the bias of what is a Conv or MatMul by then.
+    if node.op == "Add" and product is not None and product.op != "ConvTranspose":
+        return None
     if source is None or product is None or product.op not in _PRODUCTS:
         return None
     if uses.sole_reader(source) is not node or "clip" in product.attrs:
@@ -129,8 +132,11 @@ def _scale_and_shift(node: Node, product: Node) -> tuple[Array, Array] | None:
     constant = next((v for v in node.inputs if v is not None and v.is_constant), None)
     if constant is None or node.output.type.shape != shape:
         return None
-    scale = per_channel(constant, axis, len(shape), channels)
-    return None if scale is None else (scale.astype(np.float64), np.zeros(channels))
+    values = per_channel(constant, axis, len(shape), channels)
+    if values is None:
+        return None
+    real = values.astype(np.float64)
+    return (np.ones(channels), real) if node.op == "Add" else (real, np.zeros(channels))
 
 
 def per_channel(value: Value, axis: int, rank: int, channels: int) -> Array | None:
