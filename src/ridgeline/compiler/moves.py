@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -100,9 +101,12 @@ def walks(placed: Integers, box: Box, layout: Layout) -> Iterator[Walk]:
                 yield Walk(source, offset, place, plane, lane, width, found)
 
 
-def count_walks(placed: Integers, layout: Layout) -> int:
-    """Descriptors for the whole tensor, counted up to one above MOST_WALKS."""
-    return sum(1 for _ in islice(walks(placed, layout.box, layout), MOST_WALKS + 1))
+def count_elements(placed: Integers, layout: Layout) -> int | None:
+    """Elements of all descriptors for the whole tensor; None where these are over MOST_WALKS."""
+    found = list(islice(walks(placed, layout.box, layout), MOST_WALKS + 1))
+    if len(found) > MOST_WALKS:
+        return None
+    return sum(prod(level.count for level in one.levels) for one in found)
 
 
 def _pieces(part: Integers, line_bytes: int) -> Iterator[tuple[int, int, int, list[int]]]:

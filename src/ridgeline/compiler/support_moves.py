@@ -9,7 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ridgeline.compiler.layout import Layout, layout_of
-from ridgeline.compiler.moves import MOST_WALKS, Integers, count_walks, element_offsets, places
+from ridgeline.compiler.moves import (
+    MOST_WALKS,
+    Integers,
+    count_elements,
+    element_offsets,
+    places,
+)
 from ridgeline.compiler.storage import Storage, Stores
 from ridgeline.ir import Node, Value
 from ridgeline.machine.description import Machine
@@ -41,8 +47,9 @@ def move_reason(node: Node, machine: Machine, storage: Stores) -> str | None:
     for value in values:
         if id(value) not in storage and not value.is_constant:
             storage[id(value)] = Storage(value, _usual_axis(value))
-    best = min(_candidates(node, storage), key=lambda a: _descriptors(node, machine, storage, a))
-    if _descriptors(node, machine, storage, best) > MOST_WALKS:
+    costs = {a: _cost(node, machine, storage, a) for a in _candidates(node, storage)}
+    best = min(costs, key=lambda axis: costs[axis])
+    if costs[best][0]:
         return f"it would take more than {MOST_WALKS} descriptors to move its elements"
     storage[id(node.output)] = Storage(node.output, best, moved=True)
     return None
@@ -96,6 +103,9 @@ def _candidates(node: Node, storage: Stores) -> list[int]:
     return [usual, *(a for a in range(len(node.output.type.shape)) if a != usual)]
 
 
-def _descriptors(node: Node, machine: Machine, storage: Stores, axis: int) -> int:
+def _cost(node: Node, machine: Machine, storage: Stores, axis: int) -> tuple[bool, int]:
+    """(too many descriptors, elements moved and lines then read), its channels along `axis`."""
     found = arrangement(node, machine, storage, axis)
-    return count_walks(found.placed, found.layout)
+    layout = found.layout
+    elements = count_elements(found.placed, layout)
+    return elements is None, (elements or 0) + layout.box.rows * layout.row_lines
