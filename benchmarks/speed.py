@@ -44,7 +44,7 @@ from ridgeline.frontend.onnx_writer import onnx_bytes
 HERE = Path(__file__).parent
 MACHINES = ("tpu-v1", "edge-4tops", "server-hbm")
 # An array as large as the one that SCALE-Sim is given; the rest is the shipped machine's.
-SQUARE = ("array.rows=128", "array.cols=128", "unified_buffer.line_bytes=128")
+SQUARE = ("array.rows=128", "array.cols=128", "array.stream_after_rows=128")
 T = TypeVar("T")
 
 
@@ -181,8 +181,8 @@ def beside(folder: Path, scalesim: str, zigzag: str, repeats: int) -> list[Besid
     made: list[Beside] = []
     _, large = files(folder, 50, 224)
     if scalesim:
-        its = of_scalesim(scalesim)
         ours = in_process(to_cycles, large, repeats, "tpu-v1", SQUARE)
+        its = of_scalesim(scalesim)
         made.append(pair("SCALE-Sim 3.0.0", "ResNet-50", "tpu-v1 with 128 x 128", its, ours))
     if zigzag:
         its = answer([zigzag, str(HERE / "simulators" / "run_zigzag.py")], "ZigZag")
