@@ -35,6 +35,7 @@ from ridgeline import api
 from ridgeline.frontend.graph_runner import GraphRunner
 from ridgeline.ir import Graph, Node, Value
 from ridgeline.ops.evaluate import evaluate_node, is_quantized_node
+from ridgeline.quant.choose import choose_observer
 from ridgeline.quant.recipe import ACTIVATIONS, ROUNDINGS
 from ridgeline.quant.report import layer_sqnr_db
 
@@ -71,6 +72,8 @@ def measure(task: Task, activations: Any = "uint8", rounding: Any = "covariance"
     """Quantise by the task's own recipe in these formats. Raises RidgelineError, FetchError."""
     recipe = replace(task.recipe, activations=activations, rounding=rounding)
     graph = api.read_onnx(task.model, shapes=task.shapes or None)
+    if recipe.observer == "chosen":
+        recipe = choose_observer(graph, task.calibration, recipe, api.quantize)
     quantised = api.quantize(graph, task.calibration, recipe)
     floating, int8 = _outputs(graph, task.inputs), _outputs(quantised, task.inputs)
     compared, different = _against_meaning(quantised, task.inputs, int8)
@@ -171,7 +174,10 @@ def main() -> int:
                 print(_line(result, found))
             worst = ", ".join(f"{n} {db:.1f} dB" for n, db in result.worst_sqnr_db.items())
             bits = f"{result.values_different} of {result.values_compared} values differ from ops"
-            print(f"{'':28}{result.about}; {bits}; farthest from float: {worst}", flush=True)
+            print(
+                f"{'':28}{result.about}; {result.recipe}; {bits}; farthest from float: {worst}",
+                flush=True,
+            )
     if options.json:
         print(json.dumps([asdict(result) for result in results], indent=2))
     return int(any(not m.met for r in results for m in r.measures) or _differ(results))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from PIL import Image, ImageDraw, ImageFont
 
 from published.fetch import PACKAGES
@@ -21,6 +23,25 @@ CALIBRATION_LINES = (
     "please knock", "vector unit", "HALF PRICE", "room 204", "info@example.com",
     "left over right", "kilowatt hours", "Best before 07/28", "Zebra crossing", "question?",
 )  # fmt: skip
+
+_TEXT = (
+    "lorem amber river stone cloud paper silver engine garden winter signal bridge copper orange "
+    "window market harbor planet rocket marble velvet thunder whisper lantern"
+)
+
+
+def drawn_lines(count: int, seed: int) -> tuple[str, ...]:
+    """Lines of other words and numbers than LINES, drawn by a seed."""
+    random, made = Random(seed), list[str]()
+    for _ in range(count):
+        word, other = random.choice(_TEXT.split()), random.choice(_TEXT.split())
+        number, part = random.randrange(1, 9999), random.randrange(10, 99)
+        forms = (
+            word, word.upper(), f"{word.title()} {number}", f"{word} {other}",
+            f"{number}.{part} {word[:3]}",
+        )  # fmt: skip
+        made.append(random.choice(forms))
+    return tuple(made)
 
 
 def line(text: str, size: int = 32) -> Image.Image:

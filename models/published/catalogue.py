@@ -52,9 +52,21 @@ def listed() -> dict[str, dict[str, Any]]:
 
 def open_listed(name: str) -> Path:
     """The path of a model of listed.toml. Raises FetchError."""
-    if not listed()[name].get("reference", False):
+    entry = listed()[name]
+    if entry.get("light", False):
+        return Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / f"{name}.onnx"
+    if entry.get("exported", False):
+        return _exported(name)
+    if not entry.get("reference", False):
         return open_model(name)
     folder = os.environ.get("RIDGELINE_REFERENCE")
     if folder is None:
         raise FetchError(f"{name} is in no package; RIDGELINE_REFERENCE must name its folder")
     return Path(folder) / "models" / "onnx" / f"{name}.onnx"
+
+
+def _exported(name: str) -> Path:
+    path = store() / "exports" / f"{name}.onnx"
+    if not path.exists():
+        raise FetchError(f"{name} must be exported with PyTorch to {path}; see docs/models.md")
+    return path

@@ -264,3 +264,9 @@ def test_a_form_that_the_primitive_lacks_stays_on_the_host(body: str) -> None:
     inputs = _random_inputs(graph)
     expected = next(iter(run_model(model, inputs).values()))
     np.testing.assert_allclose(GraphRunner(graph).run(inputs)[0], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("opset", [7, 9, 10])
+def test_the_mask_of_a_dropout_that_nothing_reads_is_no_output(opset: int) -> None:
+    graph = read_onnx(_model(IMAGE + "{ a, mask = Dropout(x) y = Relu(a) }", {}, opset))
+    assert [(n.op, len(n.outputs)) for n in graph.nodes] == [("Identity", 1), ("Clip", 1)]

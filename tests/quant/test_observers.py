@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ridgeline.quant.observers import MinMax, Observer, Percentile, create_observer
+from ridgeline.quant.observers import LeastError, MinMax, Observer, Percentile, create_observer
 from ridgeline.quant.recipe import Recipe
 
 
@@ -78,3 +78,29 @@ def test_batches_do_not_matter() -> None:
 def test_the_recipe_chooses() -> None:
     assert isinstance(create_observer(Recipe()), MinMax)
     assert isinstance(create_observer(Recipe(observer="percentile")), Percentile)
+    assert isinstance(create_observer(Recipe(observer="error")), LeastError)
+
+
+def test_least_error_is_the_least_of_a_brute_force_search() -> None:
+    """Normal values and one far out: real rounding and saturation to 8 bits of all of them."""
+    values = np.append(np.random.default_rng(1).normal(0, 1, 200_000), -11.0)
+    low, high = _seen(LeastError(255), values)
+
+    def error(low: float, high: float) -> float:
+        step = (high - low) / 255
+        stored = np.clip(np.rint((values - low) / step), 0, 255)
+        return float(np.square(stored * step + low - values).sum())
+
+    shares = np.linspace(0.1, 1, 19)
+    least = min(error(values.min() * a, values.max() * b) for a in shares for b in shares)
+    assert error(low, high) <= 1.02 * least
+    assert error(low, high) < 0.8 * error(values.min(), values.max())
+
+
+def test_least_error_keeps_all_of_what_has_no_outliers() -> None:
+    values = np.linspace(-3, 5, 10001)
+    low, high = _seen(LeastError(255), values)
+    assert (low, high) == pytest.approx((-3, 5), rel=0.05)
+    assert _seen(LeastError(255), np.zeros(8)) == (0.0, 0.0)
+    low, high = _seen(LeastError(255), np.linspace(0, 1, 1000))
+    assert low == 0

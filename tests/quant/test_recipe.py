@@ -19,7 +19,10 @@ def test_formats() -> None:
     [
         ({"activations": "uint4"}, "recipe: activations is 'uint4'. Did you mean 'uint8'"),
         ({"weights": "int88"}, "recipe: weights is 'int88'. Did you mean 'int8'"),
-        ({"observer": "entropy"}, "recipe: observer is 'entropy'. Known: minmax, percentile"),
+        (
+            {"observer": "kl"},
+            "recipe: observer is 'kl'. Known: chosen, error, minmax, percentile",
+        ),
         ({"percentile": 101.0}, "recipe: percentile is 101.0. Give a number above 50, up to 100."),
         (
             {"activations": "int8", "weights": "uint8"},

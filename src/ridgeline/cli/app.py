@@ -65,7 +65,8 @@ Activations = Annotated[
     typer.Option("--activations", help="Number format of activations."),
 ]
 Observer = Annotated[
-    Literal["minmax", "percentile"], typer.Option("--observer", help="How ranges are found.")
+    Literal["minmax", "percentile", "error", "chosen"],
+    typer.Option("--observer", help="How ranges are found; chosen: as half of the samples tells."),
 ]
 Labels = Annotated[
     bool, typer.Option("--labels", help="Print the accuracy; --input holds `labels` too.")

@@ -56,6 +56,19 @@ def captured_names(node: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
+def drop_unread_masks(graph: Any) -> None:
+    """Take from each Dropout of a GraphProto the mask that nothing reads.
+
+    Before opset 10 ONNX's inference knows no shape for it.
+    """
+    read = {o.name for o in graph.output}
+    for node in graph.node:
+        read.update((*node.input, *captured_names(node)))
+    for node in graph.node:
+        if node.op_type == "Dropout" and len(node.output) > 1 and node.output[1] not in read:
+            del node.output[1:]
+
+
 def own_names(body: Any) -> set[str]:
     """Names that a GraphProto makes itself: inputs, initialisers, results."""
     made = {name for node in body.node for name in node.output if name}

@@ -12,7 +12,12 @@ import numpy as np
 
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend.evaluate import MAX_CONSTANT_BYTES, evaluate_proto
-from ridgeline.frontend.onnx_bodies import CAPTURES, branch_in_place, captured_names
+from ridgeline.frontend.onnx_bodies import (
+    CAPTURES,
+    branch_in_place,
+    captured_names,
+    drop_unread_masks,
+)
 from ridgeline.frontend.onnx_file import load_model
 from ridgeline.frontend.onnx_functions import inlined
 from ridgeline.frontend.onnx_infer import (
@@ -105,6 +110,7 @@ class _Reader:
         for tensor in self.graph.initializer:
             where = f"{self.where}, initializer '{tensor.name}'"
             self.values[tensor.name] = _constant(tensor.name, to_array(tensor, where), where)
+        drop_unread_masks(self.graph)
         ordered = in_order(self.graph, self.where)
         for node in ordered:
             if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):

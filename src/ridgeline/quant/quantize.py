@@ -15,6 +15,7 @@ from ridgeline.passes.moves import fuse_moves
 from ridgeline.passes.pipeline import FLOAT_PASSES, is_quantised, run_passes
 from ridgeline.passes.precision import in_float32
 from ridgeline.quant.calibrate import calibrate
+from ridgeline.quant.choose import choose_observer
 from ridgeline.quant.equalize import equalize_outputs
 from ridgeline.quant.narrow import narrow_ranges
 from ridgeline.quant.parameters import activation_quant, quantize_constant, quantize_layer
@@ -49,6 +50,8 @@ def quantize(
             where=f"graph '{graph.name}'",
             fix="Run it as it is, or quantise the float model.",
         )
+    if chosen_recipe.observer == "chosen":
+        chosen_recipe = choose_observer(graph, samples, chosen_recipe, quantize)
     fused = run_passes(in_float32(graph), FLOAT_PASSES)
     if chosen_recipe.activation_format.bits == 8:
         fused = fuse_functions(fused)

@@ -10,7 +10,8 @@ from ridgeline.numerics.formats import FORMATS, DType
 
 ACTIVATIONS = ("uint8", "int8", "int16")
 WEIGHTS = ("int8", "uint8")
-OBSERVERS = ("minmax", "percentile")
+Observers = Literal["minmax", "percentile", "error", "chosen"]
+OBSERVERS = ("minmax", "percentile", "error", "chosen")
 ROUNDINGS = ("covariance", "nearest")
 
 
@@ -19,15 +20,17 @@ class Recipe:
     """Formats, granularity and range rule of a quantisation.
 
     `activations`: uint8 and int8 are asymmetric, int16 symmetric. `weights`: symmetric, int8
-    within ±127, or uint8 around 128. `percentile` (of all values, both tails together) is used by
-    the observer of that name. `rounding`: of weights, each to the nearest step, or such that errors
-    of inputs that vary together cancel. `keep_float` names nodes or operators that stay float.
+    within ±127, or uint8 around 128. `observer`: how ranges are found: the extremes; all but
+    `percentile` percent, both tails together; what 8-bit steps change least, by squares; or which
+    of these brings the outputs nearest to float's on half of the samples, held out (several
+    times the work). `rounding`: of weights, each to the nearest step, or such that errors of inputs
+    that vary together cancel. `keep_float` names nodes or operators that stay float.
     """
 
     activations: Literal["uint8", "int8", "int16"] = "uint8"
     weights: Literal["int8", "uint8"] = "int8"
     per_channel: bool = True
-    observer: Literal["minmax", "percentile"] = "minmax"
+    observer: Observers = "minmax"
     percentile: float = 99.99
     rounding: Literal["covariance", "nearest"] = "covariance"
     keep_float: tuple[str, ...] = ()
