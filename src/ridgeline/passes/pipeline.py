@@ -17,7 +17,6 @@ from ridgeline.passes.fold_before import fold_before
 from ridgeline.passes.fuse import fuse
 from ridgeline.passes.normalizations import name_normalizations
 from ridgeline.passes.outputs import compute_outputs, constants_last
-from ridgeline.passes.resize import lower_linear_resize
 from ridgeline.passes.transposed import lower_transposed
 
 Pass = Callable[[Graph], Graph]
@@ -31,7 +30,7 @@ def _fold(graph: Graph) -> Graph:
 
 def _fold_all(graph: Graph) -> Graph:
     with np.errstate(over="ignore", invalid="ignore"):
-        return check_finite(lower_linear_resize(lower_transposed(fold_before(_fold(graph)))))
+        return check_finite(lower_transposed(fold_before(_fold(graph))))
 
 
 def _finish(graph: Graph) -> Graph:
