@@ -22,6 +22,7 @@ from ridgeline.machine.description import Machine
 from ridgeline.machine.program import Program
 from ridgeline.machine.simulate import Trace
 from ridgeline.passes.pipeline import prepare
+from ridgeline.predict.gemm import Prediction, predict_gemm
 from ridgeline.quant import quantize as quantizer
 from ridgeline.quant.recipe import Recipe
 from ridgeline.results.rows import Report
@@ -90,4 +91,14 @@ def report(program: Program, trace: Trace) -> Report:
     return tabulate.report(program, trace)
 
 
-__all__ = ["compile", "execute", "load_machine", "quantize", "read_onnx", "report", "simulate"]
+__all__ = [
+    "Prediction",
+    "compile",
+    "execute",
+    "load_machine",
+    "predict_gemm",
+    "quantize",
+    "read_onnx",
+    "report",
+    "simulate",
+]

@@ -347,6 +347,26 @@ def debug(
 
 
 @app.command()
+def gemm(
+    shapes: Annotated[
+        Path, typer.Argument(metavar="SHAPES.csv", help="Products: columns m, n and k.")
+    ],
+    chip: Annotated[str, typer.Option("--chip", metavar="NAME|FILE", help="Of `chips list`.")],
+    precision: Annotated[
+        str, typer.Option("--precision", metavar="FORMAT", help="Such as bf16, fp8 or int4_wo.")
+    ],
+    cached: Annotated[
+        bool, typer.Option("--cached-weights", help="Weights that fit stay on the chip.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Predict how long products of matrices take on a chip."""
+    from ridgeline.cli import gemm as command
+
+    command.show_products(shapes, chip, precision, "cache" if cached else "memory", json)
+
+
+@app.command()
 def doctor() -> None:
     """Say what is installed, and whether results here compare bit for bit."""
     from ridgeline.cli import doctor as command
