@@ -138,6 +138,27 @@ def test_contradictions_are_kept_with_both_values(name: str) -> None:
     assert KEPT[name] in found
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_what_contradicts_a_figure_differs_from_it(name: str) -> None:
+    chip = load_chip(name)
+    for one in chip.contradictions:
+        kind, _, key = one.figure.partition(".")
+        if kind == "peaks":
+            said = [p.dense for p in chip.peaks if p.precision == key]
+        elif kind == "memories":
+            memory = next(m for m in chip.memories if m.name == key)
+            said = [f for f in (memory.size, memory.bandwidth) if f and f.unit == one.other.unit]
+        elif kind == "headline":
+            said = [chip.headline.operations] if chip.headline else []
+        elif kind == "array":
+            continue  # its text is not a figure
+        else:
+            said = [getattr(chip, kind)]
+        assert said, one.figure
+        assert one.other.note
+        assert all(figure.value != one.other.value for figure in said), one
+
+
 def test_known_traps_are_flagged() -> None:
     orin = load_chip("jetson-agx-orin-64gb")
     assert orin.headline is not None

@@ -71,6 +71,16 @@ FAULTS = [
         " Leave out what is not known",
     ),
     (
+        "operations_per_s = 2.048e12",
+        "operations_per_s = 1" + 400 * "0",
+        "peaks[0].dense.operations_per_s: must be a number above 0, not 1000000000",
+    ),
+    (
+        "operations_per_s = 2.048e12",
+        "operations_per_s = nan",
+        "peaks[0].dense.operations_per_s: must be a number above 0, not nan.",
+    ),
+    (
         "macs_per_cycle = 1024",
         "macs_per_cycle = 512",
         "peaks.int8: 1 × 512 MACs × 2 × clock are 1.024e+12 operations/s, not 2.048e+12."
@@ -78,6 +88,11 @@ FAULTS = [
     ),
     ('source = "me" }\n\n[s', 'source = "mee" }\n\n[s', "clock.source: there is no source 'mee'."),
     ('date = "2026"', 'date = "lately"', "sources.me.date: must begin with a year"),
+    (
+        "year = 2026",
+        "year = 0x" + 9000 * "f",
+        "year: must be a year, not a number of thousands of digits",
+    ),
     ('level = "main"', 'level = "far"', "memories[0].level: 'far' is not known."),
     ("year = 2026", "yaer = 2026", "yaer: unknown key 'yaer'. Did you mean 'year'"),
     ('precision = "int8"', 'precision = "int9"', "peaks[0].precision: 'int9' is not known."),
@@ -147,6 +162,11 @@ def test_figures_of_the_command_line(peak: str, bandwidth: str, value: float) ->
             ["int8=1T"],
             "300",
             "--bandwidth: '300' is 300 bytes a second. Add the prefix: 300G for 300 GB/s",
+        ),
+        (
+            ["int8=1e307T"],
+            None,
+            "--peak: '1e307T' is not a number above 0 with a prefix. For example: int8=100T",
         ),
         (
             ["int8=1T"],

@@ -27,7 +27,7 @@ def test_show_says_what_the_headline_is(ridgeline: Run) -> None:
     assert shown.code == 0
     assert "headline: 3,958 TOPS in fp8" in shown.out
     assert "2 times the dense peak of one engine" in shown.out
-    assert "sparse: it counts products that" in shown.out
+    assert "sparse: it counts products with zeros" in shown.out
     assert "source (2026-08;" in shown.out
 
 

@@ -12,6 +12,8 @@ _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:[eE][+]?[0-9]+)?)\s*([kKMGTP]?)(i?
 _DECIMAL = {"": 1e0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _BINARY = {"k": 2.0**10, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50}
 _OPERATIONS = ("", "ops", "op/s", "ops/s", "flops", "flop/s", "operations/s")
+MOST = 1e18
+"""Of a number before its prefix."""
 LEAST_OPERATIONS_PER_S = 1e6
 LEAST_BYTES_PER_S = 1e3
 
@@ -107,7 +109,7 @@ def bytes_per_s(text: str, option: str) -> float:
 
 def _parts(text: str, option: str, example: str) -> tuple[float, str, str, str]:
     match = _AMOUNT.fullmatch(text)
-    if match is None or float(match[1]) in (0.0, float("inf")):
+    if match is None or not 0 < float(match[1]) < MOST:
         raise RidgelineError(
             f"'{text}' is not a number above 0 with a prefix",
             where=option,

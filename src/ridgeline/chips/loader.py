@@ -11,7 +11,6 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
-from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,6 +34,8 @@ from ridgeline.errors import RidgelineError, did_you_mean
 from ridgeline.files import read_whole
 
 MAX_FILE_BYTES = 1 << 20
+LARGEST = 1e30
+"""Above it no figure of a chip makes sense; whole numbers in TOML have no end."""
 OPERATIONS = {"operations_per_s": ("operations/s", 1.0)}
 _SCALES = {"kb": 1e3, "kib": 2.0**10, "mb": 1e6, "mib": 2.0**20, "gb": 1e9, "gib": 2.0**30}
 SIZES = {"size_bytes": ("bytes", 1.0)} | {
@@ -282,11 +283,19 @@ def _list(data: Table, key: str) -> list[tuple[Table, str]]:
 def _table(value: Any, where: str) -> Table:
     if not isinstance(value, Mapping):
         raise RidgelineError(
-            f"must be a table, not {value!r:.40}" if value is not None else "is missing",
+            f"must be a table, not {_shown(value)}" if value is not None else "is missing",
             where=where,
             fix='For example: { operations_per_s = 100e12, kind = "vendor", source = "sheet" }',
         )
     return cast("Table", value)
+
+
+def _shown(value: Any) -> str:
+    """A value in a message; Python refuses to write out whole numbers of thousands of digits."""
+    try:
+        return f"{value!r:.40}"
+    except ValueError:
+        return "a number of thousands of digits"
 
 
 def _keys(table: Any, where: str, allowed: Iterable[str]) -> Table:
@@ -305,7 +314,7 @@ def _text(table: Table, key: str, where: str, missing: str | None = None) -> str
     value = table.get(key, missing)
     where = f"{where}.{key}" if where else key
     if not isinstance(value, str) or (not value and missing is None):
-        what = "is missing" if value is None else f"must be text, not {value!r:.40}"
+        what = "is missing" if value is None else f"must be text, not {_shown(value)}"
         raise RidgelineError(what, where=where)
     return value
 
@@ -320,9 +329,9 @@ def _texts(value: Any, where: str) -> tuple[str, ...]:
 def _number(value: Any, where: str) -> float:
     """A figure: 0 would be a claim, and what is not known is left out."""
     right = isinstance(value, int | float) and not isinstance(value, bool)
-    if not right or not isfinite(value) or value <= 0:
+    if not right or not 0 < value < LARGEST:  # NaN is in no range
         raise RidgelineError(
-            "is missing" if value is None else f"must be a number above 0, not {value!r:.40}",
+            "is missing" if value is None else f"must be a number above 0, not {_shown(value)}",
             where=where,
             fix="Leave out what is not known",
         )
@@ -331,7 +340,7 @@ def _number(value: Any, where: str) -> float:
 
 def _year(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1970 <= value <= 2100:
-        raise RidgelineError(f"must be a year, not {value!r:.40}", where="year")
+        raise RidgelineError(f"must be a year, not {_shown(value)}", where="year")
     return value
 
 

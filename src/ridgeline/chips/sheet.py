@@ -18,7 +18,7 @@ CLASSES = ("gpu", "tpu", "npu", "lpu", "neuromorphic", "cpu", "fpga", "user")
 KINDS: tuple[str, ...] = get_args(Kind)
 LEVELS: tuple[str, ...] = get_args(Level)
 FLAGS = {
-    "sparse": "counts products that 2:4 or 4:1 sparsity skips",
+    "sparse": "counts products with zeros, which sparse hardware skips",
     "sum": "adds up engines or dies that one kernel cannot use at once",
     "int4": "is in 4-bit numbers",
     "boost": "assumes a clock that designs or parts do not run at",
