@@ -23,10 +23,6 @@ from ridgeline.machine.code import Code
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Load, Store
 
-STORE_PARTS = 4
-LOAD_PARTS = 8
-"""A tensor that comes on chip whole comes in about this many parts, so that work starts early."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Emitted:
@@ -90,7 +86,7 @@ class Emitter:
                 continue
             self.on_chip |= {root}
             box = self._needed(operand)
-            for part in split_box(box, max(box.x1 - box.x0, -(-box.rows // LOAD_PARTS))):
+            for part in split_box(box, max(box.x1 - box.x0, -(-box.rows // layer.load_parts))):
                 self._load_box(operand, region, part, self.addresses[root], layer.plan.index)
 
     def _needed(self, operand: Operand) -> Box:
@@ -146,7 +142,7 @@ class Emitter:
             return
         region, address = layer.outputs[number], self.addresses[id(layer.plan.output.root)]
         # In parts where it is made at once: the first leave while the last are made.
-        count = STORE_PARTS if len(layer.boxes) * layer.parts == 1 else 1
+        count = layer.store_parts if len(layer.boxes) * layer.parts == 1 else 1
         for part in split_box(box, max(box.x1 - box.x0, -(-box.rows // count))):
             for one in transfer(Store, region, part, address, layer.plan.index):
                 self.builder.add(one)

@@ -210,15 +210,14 @@ def _in_order(
     loaded: npt.NDArray[np.bool_],
     tables: dict[int, Integers],
 ) -> Code:
-    """Parameters before their column's first sum, weights before their MatMul, Requant behind."""
-    parts = len(work.parts.n)
+    """Weights before their MatMul; behind a sum its Requant, before a column's first one its
+    parameters: so the weights unit brings what is needed first.
+    """
     ends = np.cumsum(work.count)
-    starts = ends - work.count
-    # Where each stands: MatMul i at 4 i + 2, what comes before and after it around that.
     places = {
-        LoadParams.opcode: 4 * starts[::parts][params_loaded],
-        LoadWeights.opcode: 4 * np.flatnonzero(loaded) + 1,
-        MatMul.opcode: 4 * np.arange(len(loaded)) + 2,
-        Requant.opcode: 4 * (ends - 1) + 3,
+        LoadWeights.opcode: 4 * np.flatnonzero(loaded),
+        MatMul.opcode: 4 * np.arange(len(loaded)) + 1,
+        LoadParams.opcode: 4 * ends[:: len(work.parts.n)][params_loaded] - 2,
+        Requant.opcode: 4 * ends - 1,
     }
     return Code.of_layer(plan.index, tables, places)

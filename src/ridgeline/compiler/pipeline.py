@@ -13,6 +13,7 @@ from ridgeline.compiler.choose import Chooser
 from ridgeline.compiler.constants import ConstantPool
 from ridgeline.compiler.describe import describe_layers, dump_plan, dump_program, dump_tiles
 from ridgeline.compiler.emit import Emitter, Known
+from ridgeline.compiler.lower_matmul import most_rows
 from ridgeline.compiler.memory import Space
 from ridgeline.compiler.place import Placement, place
 from ridgeline.compiler.plan import LayerPlan, TiledLayer
@@ -209,7 +210,7 @@ class _Compilation:
                 for variant in ([layers, spread] if same else [layers])
             ]
             cost = partial(self._cost, self.parts[number], segment, {})
-            result[number] = refine(starts, cost)
+            result[number] = refine(starts, cost, segment.entering, most_rows(self.machine))
         return result
 
     def _cost(

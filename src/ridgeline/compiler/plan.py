@@ -144,6 +144,10 @@ class TiledLayer:
     table_line: int = 0
     parts: int = 1
     """Each box is loaded, made and stored in about this many parts, as `refine` found best."""
+    load_parts: int = 8
+    """An operand that comes on chip whole does so in about this many: work starts early."""
+    store_parts: int = 4
+    """A result that is made at once is stored in about this many: the first leave early."""
     rows: int = 0
     """Rows of one MatMul at most, as `choose` found best; 0 until then."""
 
