@@ -15,6 +15,7 @@ from ridgeline.compiler.place import Placement
 from ridgeline.compiler.plan import Operand, Window
 from ridgeline.ir import Node, Value
 from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions.memory_port import port_cycles
 from ridgeline.ops.stored import scalars_of
 
 
@@ -42,7 +43,7 @@ def gather_windows(
     alone = window.kernel == (1, 1) or layout.planes != 1 or window.dilation[1] != 1
     if alone or int(node.attrs.get("group", 1)) != 1 or not _comes_from_host(placement, node):
         return None
-    count = _pieces(machine, layout, window, output.layout.c)
+    count = _pieces(machine, layout, window, output.layout)
     if not count:
         return None
     value = node.input(0)
@@ -67,22 +68,32 @@ def _once(node: Node, value: Value) -> bool:
     return sum(v is value for v in node.inputs) == 1
 
 
-def _pieces(machine: Machine, layout: Layout, window: Window, outputs: int) -> int:
+def _pieces(machine: Machine, layout: Layout, window: Window, output: Layout) -> int:
     """Rows of a window in one line: all, 1, or 0 for no gathering; by cycles for each output row.
 
-    The array streams a row for each column tile and weight tile along k; a load is a cycle for
-    each piece that it brings, and without gathering for each row of the tensor.
+    The array streams a row for each column tile and weight tile along k while the port brings the
+    next pieces, so that the slower of the two counts.
     """
     height, width = window.kernel
-    columns = -(-outputs // machine.array.cols)
+    columns = -(-output.c // machine.array.cols)
     rows = machine.array.rows
-    plain = columns * height * width * -(-layout.c // rows) + window.stride[0] * window.stride[1]
-    costs = {0: plain}
+    whole = _port_cycles(machine, layout.c, layout.c, layout.w) * window.stride[0]
+    costs = {0: _cost(columns * height * width * -(-layout.c // rows) * output.w, whole)}
+    piece = _port_cycles(machine, width * layout.c, window.stride[1] * layout.c, output.w)
     if width * layout.c <= rows:
-        costs[1] = columns * height + window.stride[0]
+        costs[1] = _cost(columns * height * output.w, piece * window.stride[0])
     if height * width * layout.c <= rows:
-        costs[height] = columns + height
+        costs[height] = _cost(columns * output.w, piece * height)
     return min(costs, key=lambda count: (costs[count], count))
+
+
+def _cost(array_cycles: int, port_cycles: int) -> tuple[int, int]:
+    return max(array_cycles, port_cycles), array_cycles + port_cycles
+
+
+def _port_cycles(machine: Machine, element_bytes: int, stride_bytes: int, count: int) -> int:
+    per_cycle = machine.device_memory.lines_per_cycle
+    return port_cycles(machine, 0, element_bytes, (count,), (stride_bytes,), per_cycle)
 
 
 def _pads(node: Node, *, whole: bool) -> tuple[int, int, int, int]:
