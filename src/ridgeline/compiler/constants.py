@@ -56,15 +56,17 @@ def pack_columns(
     zero_point: int,
     bias: npt.NDArray[np.int32],
     scale: npt.NDArray[np.float32],
+    most_outputs: int = 0,
 ) -> tuple[ColumnTile, ...]:
     """Tiles of weights [kernel y, kernel x, channels / group, outputs], column tile by column tile.
 
-    With groups, a tile covers the channels of all its outputs' groups, and weights of foreign
-    groups are the zero point: the tile is block-diagonal.
+    A column has at most `most_outputs`, or as many as the array. With groups, a tile covers the
+    channels of all its outputs' groups, and weights of foreign groups are the zero point: the tile
+    is block-diagonal.
     """
     outputs = weights.shape[3]
     columns: list[ColumnTile] = []
-    for first, n in _aligned_chunks(0, outputs, machine.array.cols, machine):
+    for first, n in _aligned_chunks(0, outputs, most_outputs or machine.array.cols, machine):
         span = slice(first, first + n)
         params = pack_params(pool, bias[span], scale[span])
         tiles = _tiles_of_columns(pool, machine, layout, weights, group, zero_point, first, n)
