@@ -6,9 +6,10 @@ the longest time is spilled, and the layers that touch it work through it in dou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ridgeline.compiler.ahead import hold_weights
 from ridgeline.compiler.layout import Box, Region
 from ridgeline.compiler.plan import LayerPlan, Operand, TiledLayer, split_box
 from ridgeline.errors import RidgelineError
@@ -40,12 +41,13 @@ class Segment:
 
 
 def tile_and_allocate(
-    segment: Segment, machine: Machine, *, spread: bool = False
+    segment: Segment, machine: Machine, *, spread: bool = False, ahead: bool = False
 ) -> list[TiledLayer]:
     """Tiles and lines for every layer. Raises RidgelineError when one cannot fit at all.
 
-    `spread` lays a region over as many banks as it may have for itself, so that a store and a
-    reader meet less often in one bank, and leaves fewer banks to the others.
+    With `ahead` weights come on chip before their layer where the buffer has lines left. `spread`
+    lays a region over as many banks as it may have for itself, so that a store and a reader meet
+    less often in one bank, and leaves fewer banks to the others.
     """
     failure = ""
     for share in TILE_SHARES:
@@ -55,7 +57,8 @@ def tile_and_allocate(
             attempt = _Attempt(segment, machine, spilled, budget, spread)
             failed = attempt.run()
             if failed is None:
-                return attempt.tiled()
+                layers = attempt.tiled()
+                return hold_weights(layers, machine, attempt.room) if ahead else layers
             victim = attempt.victim(failed)
             if victim is None:
                 failure = attempt.complaint(failed)
@@ -77,6 +80,23 @@ def source_box(layer: LayerPlan, operand: Operand, box: Box) -> Box:
     return layer.window.input_box(box, operand.layout)
 
 
+def shared_lines(segment: Segment, last_use: Mapping[int, int]) -> dict[int, int]:
+    """Results that may take the lines of an input, by id(root): id(root) of that input.
+
+    They are computed line by line from an input of the same rows that nothing reads afterwards.
+    """
+    shared: dict[int, int] = {}
+    for position, layer in enumerate(segment.layers):
+        if layer.kind != "elementwise":
+            continue
+        for operand in layer.inputs:
+            root, alike = id(operand.root), operand.layout == layer.output.layout
+            if not operand.constant and alike and last_use[root] == position:
+                shared[id(layer.output.root)] = root
+                break
+    return shared
+
+
 class _Attempt:
     """One try: some tensors spilled, tiles within a budget of lines."""
 
@@ -96,6 +116,8 @@ class _Attempt:
         self.boxes: list[tuple[Box, ...]] = []
         self.placed: dict[tuple[str, int, int], int] = {}
         self.requests: list[Request] = []
+        self.shared: dict[int, int] = {}
+        self.pool = _Lines(machine, spread)
 
     def run(self) -> Request | None:
         """The request that found no room, or None when all did."""
@@ -110,9 +132,13 @@ class _Attempt:
             return None
         return self._place(sorted(self.requests, key=lambda r: (r.key[0] == "tensor", -r.lines)))
 
+    def room(self, lines: int, first: int, last: int) -> int | None:
+        """The first of so many lines that are free from one layer to another; None where none."""
+        return self.pool.fit(Request(("held", last, 0), lines, first, last))
+
     def _place(self, order: list[Request]) -> Request | None:
         """Places requests in this order; the first that found no room, or None."""
-        pool = _Lines(self.machine, self.spread)
+        pool = self.pool = _Lines(self.machine, self.spread)
         self.placed = {}
         for request in order:
             line = pool.fit(request)
@@ -130,11 +156,21 @@ class _Attempt:
                     spans.setdefault(id(operand.root), []).append(position)
                     size = operand.layout.box.rows * operand.layout.row_lines
                     lines[id(operand.root)] = size
+        self.shared = shared_lines(self.segment, {r: max(span) for r, span in spans.items()})
+        together: dict[int, list[int]] = {}
+        for root, span in spans.items():
+            if root not in self.spilled:
+                together.setdefault(self._owner(root), []).extend(span)
         return [
             Request(("tensor", root, 0), lines[root], min(span), max(span))
-            for root, span in spans.items()
-            if root not in self.spilled
+            for root, span in together.items()
         ]
+
+    def _owner(self, root: int) -> int:
+        """The resident value in whose lines a resident value lies: its own, or its input's."""
+        while root in self.shared and self.shared[root] not in self.spilled:
+            root = self.shared[root]
+        return root
 
     def _resident(self, operand: Operand) -> bool:
         return id(operand.root) not in self.spilled
@@ -220,7 +256,7 @@ class _Attempt:
 
     def _region(self, operand: Operand, box: Box, key: tuple[str, int, int]) -> Region:
         if not operand.constant and self._resident(operand):
-            line = self.placed["tensor", id(operand.root), 0]
+            line = self.placed["tensor", self._owner(id(operand.root)), 0]
             return Region(operand.layout, operand.layout.box, line)
         return Region(operand.layout, box, self.placed[key])
 

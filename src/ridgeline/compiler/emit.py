@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ridgeline.compiler.allocate import Segment, source_box
 from ridgeline.compiler.builder import Builder, State
+from ridgeline.compiler.held import ahead_of, with_held
 from ridgeline.compiler.layout import Box, Region, gathered, transfer
 from ridgeline.compiler.lower_matmul import lower_matmul
 from ridgeline.compiler.lower_move import lower_move
@@ -19,6 +20,7 @@ from ridgeline.compiler.lower_vector import (
     lower_window,
 )
 from ridgeline.compiler.plan import Operand, TiledLayer, split_box
+from ridgeline.compiler.schedule import Ahead
 from ridgeline.machine.code import Code
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Load, Store
@@ -52,11 +54,19 @@ class Emitter:
         self.segment = segment
         self.addresses = addresses
         self.on_chip: frozenset[int] = frozenset()
+        self.ahead: list[Ahead] = []
+        """The Loads among what is emitted that come ahead of their layer."""
         self.known: Known = {} if known is None else known
 
     def emit(self, layers: Sequence[TiledLayer]) -> Code:
         """The segment's instructions in program order, without waits."""
-        codes = [self._emitted(layer) for layer in layers if layer.plan.kind != "alias"]
+        start = 0
+        codes: list[Code] = []
+        for layer in layers:
+            if layer.plan.kind != "alias":
+                codes.append(self._emitted(layer))
+                self.ahead += ahead_of(codes[-1], layer.held, start)
+                start += len(codes[-1])
         for code in codes:
             self.builder.add_block(code)
         return self.builder.code()
@@ -70,7 +80,7 @@ class Emitter:
             self._load_table(layer)
             for number in range(len(layer.boxes)):
                 self.emit_box(layer, number)
-            code = self.builder.taken()
+            code = with_held(self.builder.taken(), layer.held)
             made = self.known[key] = Emitted(layer, code, self.on_chip, self.builder.state)
         self.on_chip = made.on_chip
         self.builder.restore(made.state)

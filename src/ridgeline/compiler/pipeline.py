@@ -18,7 +18,7 @@ from ridgeline.compiler.memory import Space
 from ridgeline.compiler.place import Placement, place
 from ridgeline.compiler.plan import LayerPlan, TiledLayer
 from ridgeline.compiler.refine import Trial, refine
-from ridgeline.compiler.schedule import prefetch
+from ridgeline.compiler.schedule import Ahead, prefetch
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Graph, Node, Value
 from ridgeline.machine.check import check
@@ -203,28 +203,40 @@ class _Compilation:
         chooser = Chooser(self.machine, self.addresses, self.device.next_address)
         result: dict[int, Trial] = {}
         for number, (segment, layers) in tiled.items():
-            spread = tile_and_allocate(segment, self.machine, spread=True)
-            same = [x.store for x in spread] == [x.store for x in layers]
             starts = [
                 [chooser.choose(segment, layer) for layer in variant]
-                for variant in ([layers, spread] if same else [layers])
+                for variant in self._variants(segment, layers)
             ]
             cost = partial(self._cost, self.parts[number], segment, {})
             result[number] = refine(starts, cost, segment.entering, most_rows(self.machine))
         return result
 
+    def _variants(self, segment: Segment, layers: list[TiledLayer]) -> list[list[TiledLayer]]:
+        """Other places for the same regions: over more banks, and with weights that come ahead."""
+        made = [layers]
+        for spread in (False, True):
+            for ahead in (False, True):
+                other = tile_and_allocate(segment, self.machine, spread=spread, ahead=ahead)
+                if [x.store for x in other] != [x.store for x in layers]:
+                    continue
+                if (spread and not ahead) or any(layer.held for layer in other):
+                    made.append(other)
+        return made
+
     def _cost(
         self, part: _Part, segment: Segment, known: Known, layers: Sequence[TiledLayer]
     ) -> Trial:
         """A device part with these layers, emitted and simulated."""
-        code = Emitter(self.machine, segment, self.addresses, known).emit(layers)
+        emitter = Emitter(self.machine, segment, self.addresses, known)
+        code = emitter.emit(layers)
         reads, writes = Code.of(self._reads(part)), Code.of(self._writes(part))
-        code = self._ordered(Code.joined([reads, code, writes]))
+        ahead = [one.behind(len(reads)) for one in emitter.ahead]
+        code = self._ordered(Code.joined([reads, code, writes]), ahead)
         return Trial(layers, code, simulate_code(code, self.machine)[1])
 
-    def _ordered(self, code: Code) -> Code:
+    def _ordered(self, code: Code, ahead: Sequence[Ahead]) -> Code:
         host_bytes, device_bytes = self.borders.host.next_address, self.device.next_address
-        return prefetch(code, self.machine, host_bytes, device_bytes)
+        return prefetch(code, self.machine, host_bytes, device_bytes, ahead)
 
     def emit(self, codes: dict[int, Code]) -> Program:
         """The program: every segment with its transfers, waits and layers."""

@@ -127,6 +127,19 @@ class LayerPlan:
     rearrangement: Rearrangement | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A weight tile that lies in the unified buffer before its layer: row r at `line` + r.
+
+    The lines are free once the layers whose index is below `since` have run.
+    """
+
+    tile: WeightTile
+    line: int
+    lane: int
+    since: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TiledLayer:
     """A layer with its output boxes and, for each box, the regions it reads and writes."""
@@ -150,6 +163,8 @@ class TiledLayer:
     """A result that is made at once is stored in about this many: the first leave early."""
     rows: int = 0
     """Rows of one MatMul at most, as `choose` found best; 0 until then."""
+    held: tuple[Held, ...] = ()
+    """Weight tiles that come on chip ahead of the layer."""
 
 
 def split_box(box: Box, most_rows: int) -> Sequence[Box]:

@@ -1,0 +1,152 @@
+"""Weights that come on chip ahead of their layer, while the device-memory port has nothing to do.
+
+Some layers need more bytes of weights than arrive while they are computed; those before them often
+need few. What the buffer has left over then holds tiles ahead of time, from where they go into
+their slots without the port. How many, and from when on, follows from how long each layer keeps the
+array or the vector unit, and the port, busy; when each Load runs is decided by `schedule`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ridgeline.compiler.layout import Box
+from ridgeline.compiler.lower_matmul import most_rows
+from ridgeline.compiler.plan import Held, LayerPlan, TiledLayer, WeightTile, split_box
+from ridgeline.machine.dataflow import Pass, shift_lead_cycles
+from ridgeline.machine.description import Machine
+
+Room = Callable[[int, int, int], int | None]
+"""(lines, first layer, last layer) to the first line of room for as long, or None."""
+
+
+@dataclass(slots=True)
+class _Load:
+    """What a layer needs: cycles of the busiest of array and vector unit, and of the port."""
+
+    work_cycles: float
+    port_cycles: float
+    held: int = 0
+    """How many of its weight tiles are held."""
+
+
+def hold_weights(layers: Sequence[TiledLayer], machine: Machine, room: Room) -> list[TiledLayer]:
+    """The layers with the tiles that they hold, as far as there is room."""
+    loads = [_load(layer, machine) for layer in layers]
+    held: list[TiledLayer] = list(layers)
+    indices = [0, *(layer.plan.index for layer in layers[1:])]
+    for position in range(len(layers) - 1, 0, -1):
+        found = _hold(position, layers[position], loads, indices, machine, room)
+        if found is not None:
+            held[position] = found
+    return held
+
+
+def _hold(
+    position: int,
+    layer: TiledLayer,
+    loads: list[_Load],
+    indices: Sequence[int],
+    machine: Machine,
+    room: Room,
+) -> TiledLayer | None:
+    """One layer with tiles held since some layer before it; `loads` then know of their Loads."""
+    own = loads[position]
+    tiles = [tile for column in layer.plan.columns for tile in column.tiles]
+    if not tiles or own.port_cycles <= own.work_cycles:
+        return None
+    bytes_per_cycle = machine.device_memory.bytes_per_s / machine.clock_hz
+    once = sum(t.k * t.n for t in tiles) / len(tiles) / bytes_per_cycle
+    saved = once * _repeats(layer, machine)
+    count = min(len(tiles), int((own.port_cycles - own.work_cycles) / saved) + 1)
+    while count:
+        spare, first = count * once, position
+        used: dict[int, float] = {}
+        while spare > 0 and first > 0:
+            first -= 1
+            used[first] = min(spare, max(0.0, loads[first].work_cycles - loads[first].port_cycles))
+            spare -= used[first]
+        chosen = _spread(tiles, count)
+        lines, places = _places(chosen, machine)
+        line = room(lines, max(0, first - 1), position)
+        if line is not None:
+            for before, cycles in used.items():
+                loads[before].port_cycles += cycles
+            own.port_cycles -= count * saved
+            since = indices[max(0, first - 1)]
+            held = [Held(tile, line + at, lane, since) for tile, (at, lane) in places]
+            return replace(layer, held=tuple(held))
+        count = count * 3 // 4
+    return None
+
+
+def _spread(tiles: Sequence[WeightTile], count: int) -> list[WeightTile]:
+    """`count` of the tiles at even distances, so that the others come by the port in between."""
+    total = len(tiles)
+    return [t for i, t in enumerate(tiles) if (i + 1) * count // total > i * count // total]
+
+
+def _places(
+    tiles: Sequence[WeightTile], machine: Machine
+) -> tuple[int, list[tuple[WeightTile, tuple[int, int]]]]:
+    """(lines in all, each tile with its first line and lane): side by side while there is room."""
+    width = machine.unified_buffer.line_bytes
+    places: list[tuple[WeightTile, tuple[int, int]]] = []
+    line, lane, depth = 0, 0, 0
+    for tile in tiles:
+        if lane + tile.n > width:
+            line, lane, depth = line + depth, 0, 0
+        places.append((tile, (line, lane)))
+        lane, depth = lane + tile.n, max(depth, tile.k)
+    return line + depth, places
+
+
+def _load(layer: TiledLayer, machine: Machine) -> _Load:
+    plan = layer.plan
+    if plan.kind in ("alias", "move"):
+        return _Load(0.0, 0.0)
+    rate = machine.device_memory.bytes_per_s / machine.clock_hz
+    rows = plan.output.layout.box.rows
+    array, vector, weights = 0.0, 0.0, 0.0
+    for column in plan.columns:
+        array += sum(_tile_cycles(machine, tile.k, rows) for tile in column.tiles)
+        vector += rows * -(-column.n // machine.vector.lanes)
+        weights += sum(tile.k * tile.n for tile in column.tiles) / rate
+    if not plan.columns:
+        vector = rows * plan.output.layout.row_lines * _reads(plan)
+    moved = sum(
+        region.box.rows * region.layout.row_bytes
+        for regions, loaded in zip(layer.inputs, layer.loads, strict=True)
+        for region, comes in zip(regions, loaded, strict=True)
+        if comes
+    )
+    moved += plan.output.layout.bytes if layer.store else 0
+    return _Load(max(array, vector), weights * _repeats(layer, machine) + moved / rate)
+
+
+def _reads(plan: LayerPlan) -> int:
+    """Lines read for each written."""
+    height, width = plan.window.kernel
+    return max(1, len(plan.inputs)) if plan.kind == "elementwise" else height * width
+
+
+def _tile_cycles(machine: Machine, k: int, rows: int) -> float:
+    array = machine.array
+    lead = shift_lead_cycles(array, Pass(k, rows)) + 1
+    return max(rows, lead, k / array.weight_rows_per_cycle)
+
+
+def _repeats(layer: TiledLayer, machine: Machine) -> float:
+    """How often each tile comes into a slot: for each part of the rows, unless all stay there."""
+    deepest = max(len(column.tiles) for column in layer.plan.columns) if layer.plan.columns else 1
+    if deepest <= machine.array.weight_slots:
+        return len(layer.boxes) * layer.parts
+    rows = layer.rows or most_rows(machine)
+    pieces = sum(len(split_box(part, rows)) for part in _boxes(layer))
+    # Every second piece begins with the tiles that the one before it left in the slots.
+    return max(1.0, pieces - (pieces - 1) * machine.array.weight_slots / deepest)
+
+
+def _boxes(layer: TiledLayer) -> list[Box]:
+    return [p for box in layer.boxes for p in split_box(box, -(-box.rows // layer.parts))]

@@ -1,0 +1,140 @@
+"""Weights that come ahead of their layer, results in the lines of an input, widths of groups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from compile_cases import small_machine
+from random_graphs import random_network
+from ridgeline.compiler import pipeline
+from ridgeline.compiler.allocate import Segment, tile_and_allocate
+from ridgeline.compiler.grouped import tile_outputs
+from ridgeline.compiler.pipeline import compile_located
+from ridgeline.compiler.plan import TiledLayer
+from ridgeline.frontend.runtime import OnnxRuntimeExecutor
+from ridgeline.ir import Graph, Node, Value
+from ridgeline.machine.description import Machine
+from ridgeline.machine.execute import execute
+from ridgeline.machine.instructions import Load, LoadWeights
+from ridgeline.machine.loader import load_machine
+from ridgeline.machine.program import Program
+from ridgeline.machine.simulate import simulate
+from ridgeline.ops.evaluate import evaluate
+from single_node import activation, constant, node_of, random_stored
+
+
+def chain(*shapes: tuple[int, int, int, int]) -> Graph:
+    """Convolutions one after the other on 1 x 4 x 12 x 12: (outputs, inputs, kernel, stride)."""
+    rng = np.random.default_rng(1)
+    x = first = activation("x", (1, 4, 12, 12), "uint8", 0.05, 3)
+    nodes: list[Node] = []
+    for number, (outputs, inputs, kernel, stride) in enumerate(shapes):
+        data = rng.integers(-40, 40, (outputs, inputs, kernel, kernel)).astype(np.int8)
+        attrs = {
+            "kernel_shape": [kernel] * 2,
+            "strides": [stride] * 2,
+            "dilations": [1, 1],
+            "pads": [kernel // 2] * 4,
+            "group": 1,
+        }
+        made = node_of("Conv", [x, constant(f"w{number}", data, 0.01)], ("uint8", 0.3, 5), attrs)
+        x = Value(f"y{number}", made.output.type)
+        nodes.append(replace(made, name=f"conv{number}", outputs=(x,)))
+    return Graph("chain", (first,), (x,), tuple(nodes)).check()
+
+
+def with_sums(graph: Graph, count: int) -> Graph:
+    """The graph's output plus its input, so many times."""
+    x, y = graph.inputs[0], graph.outputs[0]
+    nodes = list(graph.nodes)
+    for number in range(count):
+        added = node_of("Add", [x, y], ("uint8", 0.3, 5))
+        y = Value(f"total{number}", added.output.type)
+        nodes.append(replace(added, name=f"add{number}", outputs=(y,)))
+    return Graph("sums", (x,), (y,), tuple(nodes)).check()
+
+
+def same_bits(graph: Graph, program: Program) -> bool:
+    rng = np.random.default_rng(2)
+    given = {v.name: random_stored(v, rng) for v in graph.inputs}
+    made = execute(program, given, OnnxRuntimeExecutor())
+    values = evaluate(graph, given)
+    return all(np.array_equal(made[o.name], values[id(o)]) for o in graph.outputs)
+
+
+EARLY_WORK_LATE_WEIGHTS = ((8, 4, 3, 1), (8, 8, 3, 1), (32, 8, 3, 4), (32, 32, 3, 2))
+
+
+def slow_memory(*settings: str) -> Machine:
+    return small_machine(
+        "weight-stationary",
+        "device_memory.bytes_per_s=100e6",
+        "unified_buffer.bytes=262144",
+        *settings,
+    )
+
+
+def test_weights_come_while_the_array_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last layers' weights take longer than their products; the first layers' hardly any."""
+    graph, machine = chain(*EARLY_WORK_LATE_WEIGHTS), slow_memory()
+    made = compile_located(graph, machine)
+    held = [len(layer.held) for layer in made.layers]
+    assert held[0] == 0
+    assert held[3] > 50
+    instructions = made.program.instructions
+    taken = [i for i in instructions if isinstance(i, LoadWeights) and i.from_buffer]
+    assert len(taken) >= sum(held)
+    assert same_bits(graph, made.program)
+    (segment,) = [s for s in simulate(made.program).segments if not s.host]
+    last = [e for e in segment.events if e.instruction.layer == 3]
+    ahead = [e.start for e in last if isinstance(e.instruction, Load)]
+    assert min(ahead) < min(e.start for e in last if isinstance(e.instruction, LoadWeights))
+    # They do not stand in the way of the first layer's input either.
+    assert max(e.start for e in segment.events if e.instruction.layer == 0) < max(ahead)
+
+    def without(
+        segment: Segment, machine: Machine, *, spread: bool = False, ahead: bool = False
+    ) -> list[TiledLayer]:
+        del ahead
+        return tile_and_allocate(segment, machine, spread=spread)
+
+    monkeypatch.setattr(pipeline, "tile_and_allocate", without)
+    plain = simulate(compile_located(graph, machine).program)
+    assert segment.cycles < 0.95 * plain.device_cycles
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_bits_stay_the_same_where_memory_is_slow(seed: int) -> None:
+    graph = random_network(seed)
+    machine = slow_memory(f"array.weight_slots={2 + seed % 3}")
+    assert same_bits(graph, compile_located(graph, machine).program)
+
+
+def test_a_sum_takes_the_lines_of_the_operand_that_ends_with_it() -> None:
+    graph = with_sums(chain((4, 4, 3, 1)), 1)
+    made = compile_located(graph, small_machine("weight-stationary"))
+    x, y = made.layers[1].inputs[0]
+    assert made.layers[1].outputs[0].line in (x.line, y.line)
+    assert x.line != y.line
+    assert same_bits(graph, made.program)
+
+
+def test_nothing_is_written_over_what_is_read_later() -> None:
+    """Of two sums of x only the last may take its lines; the first takes those of the other."""
+    graph = with_sums(chain((4, 4, 3, 1)), 2)
+    made = compile_located(graph, small_machine("weight-stationary"))
+    x, y = made.layers[1].inputs[0]
+    assert made.layers[1].outputs[0].line == y.line
+    assert x.line != y.line
+    assert same_bits(graph, made.program)
+
+
+def test_groups_are_as_wide_as_loading_their_zeros_allows() -> None:
+    """On TPU v1 a tile of 256 channels loads for 1,349 cycles and is used for 49."""
+    tpu = load_machine("tpu-v1")
+    assert tile_outputs(tpu, 1152, 1152, 1152, 25, 49) < 256
+    assert tile_outputs(tpu, 1152, 1152, 1152, 25, 49 * 64) == 256
+    assert tile_outputs(tpu, 256, 64, 1, 9, 49) == 256
