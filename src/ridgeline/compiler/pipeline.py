@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 from ridgeline.compiler.allocate import Segment, tile_and_allocate
 from ridgeline.compiler.analyse import Analyst
@@ -32,6 +33,9 @@ from ridgeline.passes.dead import remove_dead
 
 LINK_PARTS = 16
 """A tensor crosses the host link in about this many parts, so that work starts early."""
+
+MOST_SPREAD = 20_000
+"""Instructions of a program whose regions are tried over more banks, at most."""
 
 Dump = Callable[[str, str], None]
 
@@ -203,25 +207,33 @@ class _Compilation:
         chooser = Chooser(self.machine, self.addresses, self.device.next_address)
         result: dict[int, Trial] = {}
         for number, (segment, layers) in tiled.items():
-            starts = [
-                [chooser.choose(segment, layer) for layer in variant]
-                for variant in self._variants(segment, layers)
-            ]
+            first = [chooser.choose(segment, layer) for layer in layers]
             cost = partial(self._cost, self.parts[number], segment, {})
-            result[number] = refine(starts, cost, segment.entering, most_rows(self.machine))
+            trial = cost(first)
+            starts = (
+                [chooser.choose(segment, layer) for layer in variant]
+                for variant in self._variants(segment, layers, len(trial.code))
+            )
+            trials = chain([trial], map(cost, starts))
+            result[number] = refine(trials, cost, segment.entering, most_rows(self.machine))
         return result
 
-    def _variants(self, segment: Segment, layers: list[TiledLayer]) -> list[list[TiledLayer]]:
-        """Other places for the same regions: over more banks, and with weights that come ahead."""
-        made = [layers]
-        for spread in (False, True):
+    def _variants(
+        self, segment: Segment, layers: list[TiledLayer], size: int
+    ) -> Iterator[list[TiledLayer]]:
+        """Other places for the same regions: with weights that come ahead, and over more banks.
+
+        The latter gains least, and is left out of a program of very many (`size`) instructions.
+        """
+        for spread in (False, True) if size <= MOST_SPREAD else (False,):
             for ahead in (False, True):
+                if not spread and not ahead:
+                    continue
                 other = tile_and_allocate(segment, self.machine, spread=spread, ahead=ahead)
                 if [x.store for x in other] != [x.store for x in layers]:
                     continue
-                if (spread and not ahead) or any(layer.held for layer in other):
-                    made.append(other)
-        return made
+                if not ahead or any(layer.held for layer in other):
+                    yield other
 
     def _cost(
         self, part: _Part, segment: Segment, known: Known, layers: Sequence[TiledLayer]
@@ -232,7 +244,9 @@ class _Compilation:
         reads, writes = Code.of(self._reads(part)), Code.of(self._writes(part))
         ahead = [one.behind(len(reads)) for one in emitter.ahead]
         code = self._ordered(Code.joined([reads, code, writes]), ahead)
-        return Trial(layers, code, simulate_code(code, self.machine)[1])
+        cycles = simulate_code(code, self.machine)[1]
+        code.operands.forget_walks()
+        return Trial(layers, code, cycles)
 
     def _ordered(self, code: Code, ahead: Sequence[Ahead]) -> Code:
         host_bytes, device_bytes = self.borders.host.next_address, self.device.next_address

@@ -7,9 +7,10 @@ Which is faster depends on the layers around, so the whole segment is simulated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from heapq import nsmallest
 from itertools import combinations
 
 from ridgeline.compiler.layout import Box
@@ -17,7 +18,7 @@ from ridgeline.compiler.plan import TiledLayer, split_box
 from ridgeline.machine.code import Code
 
 PARTS = (1, 2, 3, 4, 6, 8, 16)
-MOST_INSTRUCTIONS = 40_000
+MOST_INSTRUCTIONS = 30_000
 """Instructions simulated at most in search of better parts: a bound on the time to compile."""
 EACH = 300
 """What a simulation costs beside its instructions, in instructions."""
@@ -41,7 +42,7 @@ Cost = Callable[[Sequence[TiledLayer]], Trial]
 
 
 def refine(
-    starts: Sequence[Sequence[TiledLayer]],
+    starts: Iterable[Trial],
     cost: Cost,
     entering: AbstractSet[int],
     most_rows: int,
@@ -51,7 +52,7 @@ def refine(
     `entering`: id(root) of what lies in device memory when the segment begins. A MatMul streams
     `most_rows` at most.
     """
-    trials = sorted((cost(start) for start in starts), key=lambda trial: trial.cycles)[:TRIED]
+    trials = nsmallest(TRIED, starts, key=lambda trial: trial.cycles)
     left = MOST_INSTRUCTIONS
     results: list[Trial] = []
     for number, trial in enumerate(trials):

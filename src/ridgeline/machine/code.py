@@ -117,6 +117,10 @@ class Operands:
         made: Any = kind
         return made(None, None, *columns)
 
+    def forget_walks(self) -> None:
+        """Free what `walks` keeps, which is several times as large as the tables."""
+        self._walks = None
+
     def walks(self, machine: Machine) -> Walked:
         """What each row reads and writes on this machine."""
         if self._walks is None or self._walks.machine is not machine:
