@@ -54,11 +54,15 @@ def tile_and_allocate(
         spilled: set[int] = set()
         while True:
             budget = machine.unified_buffer.lines // share
-            attempt = _Attempt(segment, machine, spilled, budget, spread)
-            failed = attempt.run()
-            if failed is None:
-                layers = attempt.tiled()
-                return hold_weights(layers, machine, attempt.room) if ahead else layers
+            failed = None
+            # A result in the lines of its input keeps a bank from being read while it is written,
+            # so it lies there only where the buffer is too small for both.
+            for in_place in (False, True):
+                attempt = _Attempt(segment, machine, spilled, budget, spread, in_place)
+                failed = attempt.run()
+                if failed is None:
+                    layers = attempt.tiled()
+                    return hold_weights(layers, machine, attempt.room) if ahead else layers
             victim = attempt.victim(failed)
             if victim is None:
                 failure = attempt.complaint(failed)
@@ -107,8 +111,10 @@ class _Attempt:
         spilled: set[int],
         budget_lines: int,
         spread: bool,
+        in_place: bool,
     ) -> None:
         self.spread = spread
+        self.in_place = in_place
         self.segment = segment
         self.machine = machine
         self.spilled = spilled
@@ -156,7 +162,8 @@ class _Attempt:
                     spans.setdefault(id(operand.root), []).append(position)
                     size = operand.layout.box.rows * operand.layout.row_lines
                     lines[id(operand.root)] = size
-        self.shared = shared_lines(self.segment, {r: max(span) for r, span in spans.items()})
+        if self.in_place:
+            self.shared = shared_lines(self.segment, {r: max(span) for r, span in spans.items()})
         together: dict[int, list[int]] = {}
         for root, span in spans.items():
             if root not in self.spilled:

@@ -20,6 +20,8 @@ from ridgeline.machine.code import Code
 PARTS = (1, 2, 3, 4, 6, 8, 16)
 MOST_INSTRUCTIONS = 30_000
 """Instructions simulated at most in search of better parts: a bound on the time to compile."""
+SMALL, MOST_OF_SMALL = 1_000, 80_000
+"""Programs of so few instructions, whose layers are few too, are searched for longer."""
 EACH = 300
 """What a simulation costs beside its instructions, in instructions."""
 
@@ -53,7 +55,7 @@ def refine(
     `most_rows` at most.
     """
     trials = nsmallest(TRIED, starts, key=lambda trial: trial.cycles)
-    left = MOST_INSTRUCTIONS
+    left = MOST_OF_SMALL if len(trials[0].code) <= SMALL else MOST_INSTRUCTIONS
     results: list[Trial] = []
     for number, trial in enumerate(trials):
         most = left // (len(trials) - number)
