@@ -113,19 +113,29 @@ def test_the_bits_stay_the_same_where_memory_is_slow(seed: int) -> None:
     assert same_bits(graph, compile_located(graph, machine).program)
 
 
+TIGHT = ("unified_buffer.bytes=1536",)
+"""Room for two tensors of `with_sums`, not for three."""
+
+
 def test_a_sum_takes_the_lines_of_the_operand_that_ends_with_it() -> None:
     graph = with_sums(chain((4, 4, 3, 1)), 1)
-    made = compile_located(graph, small_machine("weight-stationary"))
+    made = compile_located(graph, small_machine("weight-stationary", *TIGHT))
     x, y = made.layers[1].inputs[0]
     assert made.layers[1].outputs[0].line in (x.line, y.line)
     assert x.line != y.line
     assert same_bits(graph, made.program)
 
 
+def test_a_sum_has_lines_of_its_own_where_there_is_room() -> None:
+    made = compile_located(with_sums(chain((4, 4, 3, 1)), 1), small_machine("weight-stationary"))
+    x, y = made.layers[1].inputs[0]
+    assert len({x.line, y.line, made.layers[1].outputs[0].line}) == 3
+
+
 def test_nothing_is_written_over_what_is_read_later() -> None:
     """Of two sums of x only the last may take its lines; the first takes those of the other."""
     graph = with_sums(chain((4, 4, 3, 1)), 2)
-    made = compile_located(graph, small_machine("weight-stationary"))
+    made = compile_located(graph, small_machine("weight-stationary", *TIGHT))
     x, y = made.layers[1].inputs[0]
     assert made.layers[1].outputs[0].line == y.line
     assert x.line != y.line
