@@ -338,54 +338,72 @@ def last_conflicts(code: Any, walks: Any, spaces: Any, most_places: int, after: 
 
 
 @compiled
-def still_there(
+def look(
+    code: Any, walks: Any, sizes: Any, index: int, places: Any, ends: Any, facts: Any, table: Any
+) -> Any:
+    """Whether all that an instruction reads is constant, and all that it writes its own already."""
+    constant, own, begin = True, True, 0
+    for number in range(code[index, COUNT]):
+        walk = walks[code[index, FIRST] + number]
+        space = walk[SPACE]
+        first = facts[index, 1] if space == BUFFER else 0
+        end = facts[index, 2] if space == BUFFER else 1
+        for at in range(begin, ends[number]):
+            entry = sizes[space, 2] + places[at] * sizes[space, 1]
+            for piece in range(entry + first, entry + end):
+                if walk[WRITES]:
+                    own = own and table[piece] == index + 2
+                else:
+                    constant = constant and table[piece] != 0
+        begin = ends[number]
+    return constant, own
+
+
+@compiled
+def mark(
     code: Any,
     walks: Any,
     sizes: Any,
-    most_places: int,
+    index: int,
+    places: Any,
+    ends: Any,
     facts: Any,
-    constants: int,
-    found: Any,
+    table: Any,
+    entry: int,
+) -> None:
+    """Set the entries of all that an instruction writes."""
+    begin = 0
+    for number in range(code[index, COUNT]):
+        walk = walks[code[index, FIRST] + number]
+        space = walk[SPACE]
+        first = facts[index, 1] if space == BUFFER else 0
+        end = facts[index, 2] if space == BUFFER else 1
+        for at in range(begin, ends[number] if walk[WRITES] else begin):
+            start = sizes[space, 2] + places[at] * sizes[space, 1]
+            table[start + first : start + end] = entry
+        begin = ends[number]
+
+
+@compiled
+def still_there(
+    code: Any, walks: Any, sizes: Any, most_places: int, facts: Any, constants: int, found: Any
 ) -> None:
     """Set `found` [n]: what the instruction copies, the run before left where it goes.
 
     facts [n, 3]: whether it only copies; the first piece, and the end of the pieces, of a line of
-    the unified buffer that it touches. sizes [spaces, 2]: places, and the pieces of each.
-    The first `constants` places of device memory are constant when a run begins. An entry of the
-    table is 1 for these, the number of the instruction that copied it from what is constant, from 2
-    on, or 0.
+    the unified buffer that it touches. sizes [spaces, 3]: places, the pieces of each, and where the
+    space begins in the table of pieces. The first `constants` places of device memory are constant
+    when a run begins. An entry of the table is 1 for these, the number of the instruction that
+    copied it from what is constant, from 2 on, or 0.
     """
     places, ends = np.zeros(most_places, np.int64), np.zeros(MOST_WALKS, np.int64)
-    lengths = sizes[:, 0] * sizes[:, 1]
-    starts = np.cumsum(lengths) - lengths
-    table = np.zeros(lengths.sum(), np.int32)
-    table[starts[DEVICE] : starts[DEVICE] + constants] = 1
+    table = np.zeros((sizes[:, 0] * sizes[:, 1]).sum(), np.int32)
+    table[sizes[DEVICE, 2] : sizes[DEVICE, 2] + constants] = 1
     for turn in range(2):
         for index in range(code.shape[0]):
             touch(code, walks, sizes, index, places, ends)
-            constant, same, begin = facts[index, 0] > 0, turn > 0, 0
-            for number in range(code[index, COUNT]):
-                walk = walks[code[index, FIRST] + number]
-                space, writes = walk[SPACE], walk[WRITES]
-                first = facts[index, 1] if space == BUFFER else 0
-                end = facts[index, 2] if space == BUFFER else 1
-                for at in range(begin, ends[number]):
-                    entry = starts[space] + places[at] * sizes[space, 1]
-                    for piece in range(first, end):
-                        if writes:
-                            same = same and table[entry + piece] == index + 2
-                        elif table[entry + piece] == 0:
-                            constant = False
-                begin = ends[number]
-            found[index] = constant and same
-            begin = 0
-            for number in range(code[index, COUNT]):
-                walk = walks[code[index, FIRST] + number]
-                space = walk[SPACE]
-                first = facts[index, 1] if space == BUFFER else 0
-                end = facts[index, 2] if space == BUFFER else 1
-                for at in range(begin, ends[number] if walk[WRITES] else begin):
-                    entry = starts[space] + places[at] * sizes[space, 1]
-                    for piece in range(first, end):
-                        table[entry + piece] = index + 2 if constant else 0
-                begin = ends[number]
+            constant, own = look(code, walks, sizes, index, places, ends, facts, table)
+            constant = constant and facts[index, 0] > 0
+            found[index] = constant and own and turn > 0
+            entry = index + 2 if constant else 0
+            mark(code, walks, sizes, index, places, ends, facts, table, entry)

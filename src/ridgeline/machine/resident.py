@@ -58,7 +58,10 @@ def still_there(program: Program) -> npt.NDArray[np.bool_]:
     facts, pieces = _facts(code, machine)
     table = code.walks(machine)
     places = space_sizes(machine, program.host_bytes, program.device_bytes)
-    sizes = np.asarray([(places[s], pieces if s == Space.BUFFER else 1) for s in SPACES], np.int64)
+    each = [pieces if space == Space.BUFFER else 1 for space in SPACES]
+    lengths = np.asarray([places[space] for space in SPACES]) * each
+    starts = np.cumsum(lengths) - lengths
+    sizes = np.column_stack([[places[space] for space in SPACES], each, starts]).astype(np.int64)
     found = np.zeros(len(code), np.bool_)
     columns = np.column_stack([code.units, table.first, table.counts])
     constants = program.constants.size // GRANULE_BYTES
