@@ -22,7 +22,6 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -113,7 +112,7 @@ def to_cycles(path: str, repeats: int, machine: str, settings: Sequence[str]) ->
         simulating, trace = measured(api.simulate, program)
         whole.append(compiling + simulating)
         alone.append(simulating)
-        peak_bytes = peak_bytes or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        peak_bytes = peak_bytes or own_peak_bytes()
     return {
         "first": whole[0],
         "best": min(whole[1:]),
@@ -123,6 +122,14 @@ def to_cycles(path: str, repeats: int, machine: str, settings: Sequence[str]) ->
         "instructions": len(program.instructions),
         "cycles": trace.cycles,
     }
+
+
+def own_peak_bytes() -> int:
+    """The most memory that this process had; `getrusage` would count that of its parent."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) << 10
+    raise RuntimeError("no peak in /proc/self/status")
 
 
 def in_process(work: Callable[..., Any], *given: Any) -> Any:

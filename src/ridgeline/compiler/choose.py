@@ -70,7 +70,7 @@ class Chooser:
         cycles = -1
         for _ in range(HALVINGS):
             fewer = -(-rows // 2)
-            if fewer == rows:
+            if fewer == rows or fewer < self._shift_cycles(layer):
                 break
             if cycles < 0:
                 cycles = self._cycles(segment, layer, rows)
@@ -79,6 +79,14 @@ class Chooser:
                 break
             rows, cycles = fewer, halved
         return rows
+
+    def _shift_cycles(self, layer: TiledLayer) -> float:
+        """How long the array shifts a tile in: fewer rows than that leave it idle, if it does."""
+        array = self.machine.array
+        if array.dataflow != "weight-stationary":
+            return 0
+        deepest = max(tile.k for column in layer.plan.columns for tile in column.tiles)
+        return deepest / array.weight_rows_per_cycle
 
     def _cycles(self, segment: Segment, layer: TiledLayer, rows: int) -> int:
         emitter = Emitter(self.machine, segment, self.addresses)

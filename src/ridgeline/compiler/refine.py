@@ -18,7 +18,7 @@ from ridgeline.compiler.plan import TiledLayer, split_box
 from ridgeline.machine.code import Code
 
 PARTS = (1, 2, 3, 4, 6, 8, 16)
-MOST_INSTRUCTIONS = 30_000
+MOST_INSTRUCTIONS = 20_000
 """Instructions simulated at most in search of better parts: a bound on the time to compile."""
 SMALL, MOST_OF_SMALL = 1_000, 80_000
 """Programs of so few instructions, whose layers are few too, are searched for longer."""
