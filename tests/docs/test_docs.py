@@ -23,7 +23,9 @@ def update(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
 
 
-@pytest.mark.parametrize("name", ["tutorial.md", "one_convolution.md", "chips.md"])
+@pytest.mark.parametrize(
+    "name", ["tutorial.md", "one_convolution.md", "chips.md", "whole_models.md"]
+)
 def test_examples_print_what_the_page_says(name: str, update: bool, tmp_path: Path) -> None:
     path = DOCS / name
     text = path.read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from ridgeline import __version__
+from ridgeline.cli import sheet_commands
 from ridgeline.cli.chip_commands import chips_app
 from ridgeline.cli.failure import Commands
 
@@ -364,6 +365,9 @@ def gemm(
     from ridgeline.cli import gemm as command
 
     command.show_products(shapes, chip, precision, "cache" if cached else "memory", json)
+
+
+app.command()(sheet_commands.scoreboard)
 
 
 @app.command()
