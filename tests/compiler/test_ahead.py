@@ -113,6 +113,19 @@ def test_the_bits_stay_the_same_where_memory_is_slow(seed: int) -> None:
     assert same_bits(graph, compile_located(graph, machine).program)
 
 
+@pytest.mark.parametrize("slots", [2, 4])
+def test_a_layer_whose_weights_the_one_before_left_in_the_slots_brings_none(slots: int) -> None:
+    graph = chain((4, 4, 1, 1), (4, 4, 1, 1), (4, 4, 1, 1))
+    weights = graph.nodes[0].inputs[1]
+    nodes: list[Node] = [
+        replace(node, inputs=(node.inputs[0], weights, *node.inputs[2:])) for node in graph.nodes
+    ]
+    shared = replace(graph, nodes=tuple(nodes)).check()
+    made = compile_located(shared, slow_memory(f"array.weight_slots={slots}"))
+    assert sum(isinstance(i, LoadWeights) for i in made.program.instructions) == 1
+    assert same_bits(shared, made.program)
+
+
 TIGHT = ("unified_buffer.bytes=1536",)
 """Room for two tensors of `with_sums`, not for three."""
 

@@ -18,9 +18,10 @@ HELD_ROWS = 64
 
 def with_held(code: Code, held: Sequence[Held]) -> Code:
     """The Loads of the held tiles, then the instructions of one layer with its LoadWeights of them
-    taken from the unified buffer.
+    taken from the unified buffer. Without LoadWeights, where the layer before left all that this
+    one computes with in the slots, there is nothing to bring.
     """
-    if not held:
+    if not held or LoadWeights.opcode not in code.operands.tables:
         return code
     layer = int(code.layers[0])
     names = operand_names(LoadWeights)
@@ -59,7 +60,7 @@ def ahead_of(code: Code, held: Sequence[Held], start: int) -> list[Ahead]:
     """The Loads of `held` in a layer's instructions as `with_held` made them, where these stand
     from number `start` on. A tile that another layer left in its slot has none: it is not read.
     """
-    if not held:
+    if not held or LoadWeights.opcode not in code.operands.tables:
         return []
     names = operand_names(LoadWeights)
     places = np.flatnonzero(code.opcodes == LoadWeights.opcode)
