@@ -32,6 +32,11 @@ def pool(window: int) -> Node:
     return node_of("MaxPool", [x], ("uint8", 0.1, 0), attrs)
 
 
+def mean() -> Node:
+    x = activation("x", (1, 20, 9, 9), "uint8", 0.1)
+    return node_of("GlobalAveragePool", [x], ("uint8", 0.1, 0))
+
+
 NARROW = "array.macs_per_pe_per_cycle={int8=1}"
 REASONS: dict[str, tuple[Node, tuple[str, ...], str]] = {
     "softmax": (
@@ -62,6 +67,11 @@ REASONS: dict[str, tuple[Node, tuple[str, ...], str]] = {
         "both operands are activations",
     ),
     "volume": (convolution("volume", "uint8", "s8", 1), (), "3 spatial dimensions"),
+    "large image": (
+        mean(),
+        ("unified_buffer.bytes=1024",),
+        "an image of 1640 bytes does not fit the unified buffer",
+    ),
     "tall window": (pool(260), (), "a kernel or dilation of 260 does not fit"),
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+from ridgeline.compiler.layout import layout_of
 from ridgeline.compiler.storage import Storage, Stores, lies_otherwise, storage_of
 from ridgeline.compiler.support_moves import move_reason
 from ridgeline.ir import Node, Value
@@ -231,11 +232,25 @@ def _pool(node: Node, machine: Machine, storage: Stores) -> str | None:
         spatial = node.input(0).type.shape[2:]
         if max(spatial) > 255:
             reason = f"a window of {spatial} does not fit the instruction"
+        reason = reason or _image_reason(node, machine, storage)
     if reason:
         return reason
     if len(node.outputs) > 1:
         return "the indices of the largest elements are asked for"
     return None if storage_of(node.input(0), storage, 1) else lies_otherwise(node.input(0))
+
+
+def _image_reason(node: Node, machine: Machine, storage: Stores) -> str | None:
+    """A mean takes all rows of an image at once."""
+    x, output = (layout_of(v.type, 1, machine) for v in (node.input(0), node.output))
+    needed_bytes = sum(
+        layout.h * layout.w * layout.row_lines * layout.line_bytes for layout in (x, output)
+    )
+    if storage_of(node.input(0), storage, 1) is None or (
+        needed_bytes <= machine.unified_buffer.bytes
+    ):
+        return None
+    return f"an image of {needed_bytes} bytes does not fit the unified buffer"
 
 
 def reshaped_storage(node: Node, source: Storage) -> Storage | None:
