@@ -70,10 +70,18 @@ def quantize(
 
 
 def compile(
-    graph: Graph, machine: Machine, *, dump: Dump | None = None, host_link: bool = True
+    graph: Graph,
+    machine: Machine,
+    *,
+    dump: Dump | None = None,
+    host_link: bool = True,
+    done: Callable[[int], None] | None = None,
 ) -> Program:
-    """A checked Program for `machine`. Without `host_link`, data start and end in device memory."""
-    return compiler_pipeline.compile(graph, machine, dump=dump, host_link=host_link)
+    """A checked Program for `machine`. Without `host_link`, data start and end in device memory.
+
+    `done` is called with how many more of the graph's nodes have been compiled.
+    """
+    return compiler_pipeline.compile(graph, machine, dump=dump, host_link=host_link, done=done)
 
 
 def execute(program: Program, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:

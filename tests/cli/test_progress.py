@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -46,6 +47,9 @@ def test_bars_while_samples_are_calibrated_and_executed(shipped: Any, data: Path
         assert what in shown
     assert "64/64" in shown
     assert "4/4" in shown
+    layers = {int(total) for total in re.findall(r"compiling.*?\d+/(\d+)", shown)}
+    assert len(layers) == 1
+    assert min(layers) > 5
     assert "\x1b" not in out.split("\n", 1)[1]
 
 

@@ -69,8 +69,8 @@ def debug(options: DebugOptions) -> int:
         graph = read_graph(options.model, parse_shapes(options.shapes), batch)
     data = fit_arrays(raw, input_types(graph), options.input)
     prepared = prepare(graph, options.recipe, options.calibrate, data)
-    with stage("compiling"):
-        compiled = compile_located(prepared.graph, machine)
+    with stage("compiling", len(prepared.graph.nodes)) as done:
+        compiled = compile_located(prepared.graph, machine, done=done)
     for remark in prepared.notes:
         note(f"note: {remark}")
     executed = program or compiled.program

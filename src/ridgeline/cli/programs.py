@@ -87,8 +87,8 @@ def compile(
     with stage("reading"):
         graph = read_graph(model, parse_shapes(shapes), batch, dump)
     prepared = prepare(graph, recipe, calibrate, None, dump)
-    with stage("compiling"):
-        program = api.compile(prepared.graph, machine, dump=dump)
+    with stage("compiling", len(prepared.graph.nodes)) as done:
+        program = api.compile(prepared.graph, machine, dump=dump, done=done)
         program.save(output)
     for remark in prepared.notes:
         note(f"note: {remark}")

@@ -83,8 +83,8 @@ def run(options: RunOptions) -> None:
         data = fit_arrays(raw, input_types(graph), options.input)
         labels = _labels(options, raw, sample_count(data), graph)
     prepared = prepare(graph, options.recipe, options.calibrate, data, dump)
-    with stage("compiling"):
-        program = api.compile(prepared.graph, machine, dump=dump)
+    with stage("compiling", len(prepared.graph.nodes)) as done:
+        program = api.compile(prepared.graph, machine, dump=dump, done=done)
     outcome = Outcome({})
     if data is not None:
         executed = _batched_program(options, machine, prepared, data) or program

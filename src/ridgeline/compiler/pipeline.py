@@ -18,6 +18,7 @@ from ridgeline.compiler.lower_matmul import most_rows
 from ridgeline.compiler.memory import Space
 from ridgeline.compiler.place import Placement, place
 from ridgeline.compiler.plan import LayerPlan, TiledLayer
+from ridgeline.compiler.progress import Progress
 from ridgeline.compiler.refine import Trial, refine
 from ridgeline.compiler.schedule import Ahead, prefetch
 from ridgeline.errors import RidgelineError
@@ -50,19 +51,30 @@ class Compiled:
 
 
 def compile(
-    graph: Graph, machine: Machine, *, dump: Dump | None = None, host_link: bool = True
+    graph: Graph,
+    machine: Machine,
+    *,
+    dump: Dump | None = None,
+    host_link: bool = True,
+    done: Callable[[int], None] | None = None,
 ) -> Program:
     """The Program that computes `graph` on `machine`.
 
-    `dump(stage, text)` is called after each stage. Without `host_link` the inputs and outputs lie
-    in device memory from the start, which needs a graph that runs on the device whole. Raises
-    RidgelineError when a layer fits no way, or device memory is too small.
+    `dump(stage, text)` is called after each stage, `done` with how many more nodes are compiled.
+    Without `host_link` the inputs and outputs lie in device memory from the start, which needs a
+    graph that runs on the device whole. Raises RidgelineError when a layer fits no way, or device
+    memory is too small.
     """
-    return compile_located(graph, machine, dump=dump, host_link=host_link).program
+    return compile_located(graph, machine, dump=dump, host_link=host_link, done=done).program
 
 
 def compile_located(
-    graph: Graph, machine: Machine, *, dump: Dump | None = None, host_link: bool = True
+    graph: Graph,
+    machine: Machine,
+    *,
+    dump: Dump | None = None,
+    host_link: bool = True,
+    done: Callable[[int], None] | None = None,
 ) -> Compiled:
     """`compile`, and the lines of each tile on chip, for those who look into an execution."""
     graph = remove_dead(graph)
@@ -74,7 +86,9 @@ def compile_located(
     tiled = run.tile(plans)
     _tell(dump, "tile", lambda: dump_tiles({n: made for n, (_, made) in tiled.items()}))
     run.assign_addresses(tiled)
-    chosen = run.choose(tiled)
+    progress = Progress(done)
+    progress.host(sum(len(part.nodes) for part in run.parts if not part.on_device))
+    chosen = run.choose(tiled, progress)
     _tell(dump, "choose", lambda: dump_tiles({n: t.layers for n, t in chosen.items()}))
     program = run.emit({number: trial.code for number, trial in chosen.items()})
     _tell(dump, "emit", lambda: dump_program(program))
@@ -200,7 +214,9 @@ class _Compilation:
         if root not in self.addresses:
             self.addresses[root] = self.device.take(size_bytes)
 
-    def choose(self, tiled: dict[int, tuple[Segment, list[TiledLayer]]]) -> dict[int, Trial]:
+    def choose(
+        self, tiled: dict[int, tuple[Segment, list[TiledLayer]]], progress: Progress
+    ) -> dict[int, Trial]:
         """The same layers in the rows of a MatMul and the parts that take the fewest cycles, and
         their instructions.
         """
@@ -208,7 +224,8 @@ class _Compilation:
         result: dict[int, Trial] = {}
         for number, (segment, layers) in tiled.items():
             first = [chooser.choose(segment, layer) for layer in layers]
-            cost = partial(self._cost, self.parts[number], segment, {})
+            one = partial(self._cost, self.parts[number], segment, {})
+            cost = progress.watch(one, len(self.parts[number].nodes))
             trial = cost(first)
             starts = (
                 [chooser.choose(segment, layer) for layer in variant]
@@ -216,6 +233,7 @@ class _Compilation:
             )
             trials = chain([trial], map(cost, starts))
             result[number] = refine(trials, cost, segment.entering, most_rows(self.machine))
+            progress.finish()
         return result
 
     def _variants(
