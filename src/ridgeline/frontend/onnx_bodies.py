@@ -8,7 +8,7 @@ the If's place.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import onnx
@@ -19,12 +19,21 @@ CAPTURES = "captures"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Body:
-    """A GraphProto as an attribute; other packages only hand it on."""
+    """A GraphProto as an attribute; other packages only hand it on. `opsets` are its (domain,
+    version).
+    """
 
     proto: Any
+    opsets: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
         return f"graph({len(self.proto.node)} nodes)"
+
+
+def with_opsets(attrs: dict[str, Any], opsets: Mapping[str, int]) -> dict[str, Any]:
+    """Attributes whose bodies know the opsets that their nodes mean."""
+    told = tuple(opsets.items())
+    return {k: replace(v, opsets=told) if isinstance(v, Body) else v for k, v in attrs.items()}
 
 
 def bodies(node: Any) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import warnings
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from google.protobuf.message import DecodeError
 from onnx import external_data_helper
 
 from ridgeline.errors import RidgelineError
+from ridgeline.frontend.onnx_weightless import SMALL_ELEMENTS
 
 _IR_VERSION_TAG = 0x08  # field 1 as a varint: how every serialised ModelProto begins
 
@@ -24,19 +26,22 @@ MAX_MODEL_BYTES = (1 << 31) - 1
 MAX_EXTERNAL_BYTES = 1 << 36
 
 
-def load_model(source: Path | str | bytes) -> tuple[Any, str]:
+def load_model(source: Path | str | bytes, weights: bool = True) -> tuple[Any, str]:
     """A parsed ModelProto with external data read, and the name to call it by in messages.
+
+    Without `weights`, of the external data only the small tensors are read that are there.
 
     Raises RidgelineError for what is missing, empty, cut short, not ONNX, or reaches outside of
     the model's folder.
     """
     if isinstance(source, bytes):
         model = _parse(source, "the model's bytes")
-        refuse_external(model)
+        if weights:
+            refuse_external(model)
         return model, model.graph.name or "model"
     path = Path(source)
     model = _parse(_read(path), str(path))
-    _load_external(model, path)
+    _load_external(model, path, weights)
     return model, str(path)
 
 
@@ -167,13 +172,15 @@ def refuse_external(
         )
 
 
-def _load_external(model: Any, path: Path) -> None:
+def _load_external(model: Any, path: Path, weights: bool) -> None:
     """Read external data, which must lie in the model's folder (ONNX specification, IR.md)."""
     folder = path.parent.resolve()
     read_bytes = 0
     for tensor in _external_tensors(model):
         where = f"{path}, initializer '{tensor.name}'"
         info = _external_info(tensor, where)
+        if not weights and (_is_large(tensor) or not (folder / info.location).is_file()):
+            continue
         try:
             tensor.raw_data = _external_bytes(folder, info, MAX_EXTERNAL_BYTES - read_bytes, where)
             read_bytes += len(tensor.raw_data)
@@ -181,6 +188,10 @@ def _load_external(model: Any, path: Path) -> None:
             raise _unreadable(f"its external data '{info.location}'", error, where) from error
         tensor.data_location = onnx.TensorProto.DEFAULT
         del tensor.external_data[:]
+
+
+def _is_large(tensor: Any) -> bool:
+    return math.prod(tensor.dims) > SMALL_ELEMENTS
 
 
 def _external_info(tensor: Any, where: str) -> Any:

@@ -21,6 +21,7 @@ from ridgeline.frontend.onnx_arithmetic import (
 from ridgeline.frontend.onnx_qlinear import read_qlinear_conv, read_qlinear_matmul
 from ridgeline.frontend.onnx_source import Source
 from ridgeline.frontend.onnx_types import element_of_dtype
+from ridgeline.frontend.onnx_weightless import is_stand_in
 from ridgeline.frontend.onnx_windows import convolution_attributes, read_pool_window, with_ceil_mode
 from ridgeline.ir import Node, Value
 
@@ -70,7 +71,7 @@ def _gemm(source: Source) -> Nodes:
         a = _transposed(source, a, "a", nodes)
     if source.attrs.get("transB"):
         b = _transposed(source, b, "b", nodes)
-    if alpha != 1.0 and b.data is not None:
+    if alpha != 1.0 and b.data is not None and not is_stand_in(b.data):
         b = source.new_constant("b", (b.data * np.asarray(alpha, b.data.dtype)))
     columns = source.outputs[0].type.shape[-1]
     if c is not None and c.data is not None:
@@ -89,7 +90,7 @@ def _gemm(source: Source) -> Nodes:
 
 
 def _transposed(source: Source, value: Value, suffix: str, nodes: list[Node]) -> Value:
-    if value.data is not None:
+    if value.data is not None and not is_stand_in(value.data):
         return source.new_constant(suffix, value.data.T)
     output = source.intermediate(suffix, value.type.shape[::-1], value)
     nodes.append(source.node("Transpose", (value,), {"perm": (1, 0)}, (output,), suffix))
@@ -116,7 +117,7 @@ def _matmul(source: Source) -> Nodes:
 def _reshaped(
     source: Source, value: Value, shape: tuple[int, ...], suffix: str, nodes: list[Node]
 ) -> Value:
-    if value.data is not None:
+    if value.data is not None and not is_stand_in(value.data):
         return source.new_constant(suffix, value.data.reshape(shape))
     output = source.intermediate(suffix, shape, value)
     nodes.append(source.node("Reshape", (value,), {"shape": shape}, (output,), suffix))

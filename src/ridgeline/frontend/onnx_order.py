@@ -14,6 +14,14 @@ def name_of(node: Any) -> str:
     return node.name or next((name for name in node.output if name), node.op_type)
 
 
+def name_absent_outputs(node: Any) -> None:
+    """Give unwanted outputs before a wanted one names, since outputs count by position."""
+    name = name_of(node)
+    while node.output and not node.output[-1]:
+        del node.output[-1]
+    node.output[:] = [o or f"{name}/unused{i}" for i, o in enumerate(node.output)]
+
+
 def in_order(graph: Any, where: str) -> list[Any]:
     """The nodes with every producer before its users; files need not be sorted to run."""
     for node in graph.node:

@@ -17,6 +17,7 @@ from ridgeline.frontend.onnx_bodies import (
     branch_in_place,
     captured_names,
     drop_unread_masks,
+    with_opsets,
 )
 from ridgeline.frontend.onnx_file import load_model
 from ridgeline.frontend.onnx_functions import inlined
@@ -29,12 +30,13 @@ from ridgeline.frontend.onnx_infer import (
     written_opset,
 )
 from ridgeline.frontend.onnx_ops import TABLE
-from ridgeline.frontend.onnx_order import in_order, name_of
+from ridgeline.frontend.onnx_order import in_order, name_absent_outputs, name_of
 from ridgeline.frontend.onnx_quant import collect_quants, fitted, quant_of
 from ridgeline.frontend.onnx_shapes import bind_shapes, declared_inputs
-from ridgeline.frontend.onnx_source import Source
+from ridgeline.frontend.onnx_source import Source, host_node
 from ridgeline.frontend.onnx_structure import check_structure
 from ridgeline.frontend.onnx_types import Array, attributes, dtype_of_element, to_array
+from ridgeline.frontend.onnx_weightless import is_stand_in, stands_in
 from ridgeline.ir import Graph, Node, Quant, TensorType, Value
 from ridgeline.ir.types import type_of
 from ridgeline.numerics.formats import STRING
@@ -74,28 +76,47 @@ def read_onnx(
     *,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     batch: int | None = None,
+    weights: bool = True,
 ) -> Graph:
     """Read an ONNX model.
 
     `shapes` gives dimensions by input name, as --shape does; `batch` binds an open first
-    dimension, which is 1 otherwise. Raises RidgelineError naming the file, node or input.
+    dimension, which is 1 otherwise. Without `weights` large constants have shapes and no values,
+    external ones may be missing, and nodes keep their opset: to count, not to compute. Raises
+    RidgelineError naming the file, node or input.
     """
-    model, where = load_model(source)
-    reader = _Reader(inlined(model, where), where)
-    return reader.read(shapes, batch)
+    model, where = load_model(source, weights)
+    return read_model(inlined(model, where), where, shapes, batch, weights)
+
+
+def read_model(
+    model: Any,
+    where: str,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    batch: int | None = None,
+    weights: bool = True,
+    outer: Mapping[str, Value] | None = None,
+) -> Graph:
+    """As `read_onnx`, of a ModelProto without functions of its own.
+
+    `outer` holds values that are made elsewhere, by name; those computed become inputs.
+    """
+    return _Reader(model, where, weights, outer or {}).read(shapes, batch)
 
 
 class _Reader:
     """The state of one reading: values by ONNX name, and the nodes made so far."""
 
-    def __init__(self, model: Any, where: str) -> None:
+    def __init__(self, model: Any, where: str, weights: bool, outer: Mapping[str, Value]) -> None:
         self.graph = model.graph
         self.where = where
+        self.weights = weights
         self.opsets = {
             o.domain if o.domain != "ai.onnx" else "": int(o.version) for o in model.opset_import
         }
         self.opset = self.opsets.get("", 1)
-        self.values: dict[str, Value] = {}
+        self.outer = [v for v in outer.values() if not v.is_constant]
+        self.values: dict[str, Value] = dict(outer)
         self.quants: dict[str, Quant] = {}
         self.nodes: list[Node] = []
         self.node_names: set[str] = set()
@@ -109,7 +130,7 @@ class _Reader:
         bound = bind_shapes(declared, shapes, batch, self.where)
         for tensor in self.graph.initializer:
             where = f"{self.where}, initializer '{tensor.name}'"
-            self.values[tensor.name] = _constant(tensor.name, to_array(tensor, where), where)
+            self.values[tensor.name] = self._initializer(tensor, where)
         drop_unread_masks(self.graph)
         ordered = in_order(self.graph, self.where)
         for node in ordered:
@@ -122,7 +143,7 @@ class _Reader:
             type = self._typed(entry.name, TensorType(bound[entry.name], dtype))
             self._refuse_text(f"input '{entry.name}'", type)
             self.values[entry.name] = Value(entry.name, type)
-        inputs = tuple(self.values[entry.name] for entry in declared)
+        inputs = (*self.outer, *(self.values[entry.name] for entry in declared))
         for node in ordered:
             if node.op_type != "Constant":
                 self._read_node(node, self.opsets)
@@ -130,6 +151,10 @@ class _Reader:
         name = self.graph.name or "model"
         opset = written_opset(ordered, self.values, self.opset)
         return Graph(name, inputs, outputs, tuple(self.nodes), opset).check()
+
+    def _initializer(self, tensor: Any, where: str) -> Value:
+        absent = None if self.weights else stands_in(tensor, where)
+        return absent or _constant(tensor.name, to_array(tensor, where), where)
 
     def _output(self, name: str) -> Value:
         if name not in self.values:
@@ -172,7 +197,7 @@ class _Reader:
 
     def _read_node(self, node: Any, opsets: Mapping[str, int]) -> None:
         where = self._where(node)
-        _name_absent_outputs(node)
+        name_absent_outputs(node)
         if node.domain == "ai.onnx":
             node.domain = ""
         captured = captured_names(node)
@@ -197,7 +222,7 @@ class _Reader:
         branch = branch_in_place(node, bool(condition.data.reshape(-1)[0]))
         where = self._where(node)
         for tensor in branch.initializer:
-            self.values[tensor.name] = _constant(tensor.name, to_array(tensor, where), where)
+            self.values[tensor.name] = self._initializer(tensor, where)
         for inner in in_order(branch, where):
             if inner.op_type == "Constant":
                 self._read_constant(inner)
@@ -218,7 +243,7 @@ class _Reader:
             return
         weighted = node.op_type in _WEIGHTED
         key = f"{name}:{weighted}"
-        if key in self.finite:
+        if key in self.finite or is_stand_in(value.data):
             return
         array: Array = (
             value.data.astype(np.float32) if value.data.dtype.itemsize < 4 else value.data
@@ -236,7 +261,7 @@ class _Reader:
     def _foldable(self, node: Any, inputs: Mapping[str, Value]) -> bool:
         if node.op_type in _NEVER_FOLDED:
             return False
-        return all(value.is_constant for value in inputs.values())
+        return all(v.data is not None and not is_stand_in(v.data) for v in inputs.values())
 
     def _fold(
         self,
@@ -290,15 +315,16 @@ class _Reader:
         if node.op_type == "DequantizeLinear" and not node.domain and known:
             values = (self._dequantised(node, values[0], where), *values[1:])
         opset = opsets.get("", 1)
-        attrs = attributes(node, where) | ({CAPTURES: captured} if captured else {})
+        attrs = with_opsets(attributes(node, where), opsets)
+        attrs |= {CAPTURES: captured} if captured else {}
         name = self._unique(node)
         source = Source(node.op_type, name, values, outputs, attrs, opset, self.where)
         convert = TABLE.get(node.op_type) if not node.domain else None
         made = convert(source) if convert else ()
-        if not made and needs_newer_opset(node, opset):
+        if not made and self.weights and needs_newer_opset(node, opset):
             self._convert_newer(node, inputs, types, opset, where)
             return
-        self.nodes.extend(made or (_host_node(node, source),))
+        self.nodes.extend(made or (host_node(node, source),))
         self.values.update(zip(names, outputs, strict=True))
 
     def _convert_newer(
@@ -341,23 +367,6 @@ class _Reader:
             name = f"{name}#{len(self.node_names)}"
         self.node_names.add(name)
         return name
-
-
-def _host_node(node: Any, source: Source) -> Node:
-    """The node under its own name; outside of the default domain that is "domain::operator"."""
-    op = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
-    inputs = source.inputs
-    while inputs and inputs[-1] is None:
-        inputs = inputs[:-1]
-    return source.node(op, inputs, dict(source.attrs))
-
-
-def _name_absent_outputs(node: Any) -> None:
-    """Give unwanted outputs before a wanted one names, since outputs count by position."""
-    name = name_of(node)
-    while node.output and not node.output[-1]:
-        del node.output[-1]
-    node.output[:] = [o or f"{name}/unused{i}" for i, o in enumerate(node.output)]
 
 
 def _constant(name: str, array: Array, where: str) -> Value:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend.onnx_types import Array
+from ridgeline.frontend.onnx_weightless import is_stand_in
 from ridgeline.ir import Node, TensorType, Value
 
 # Before the name of an operator that is a primitive's, in a form that only the host has.
@@ -67,5 +68,14 @@ class Source:
         return Value(f"{self.outputs[0].name}/{suffix}", TensorType(dims, like.type.dtype))
 
     def new_constant(self, suffix: str, data: Array) -> Value:
-        array: Array = np.ascontiguousarray(data).reshape(data.shape)
+        array: Array = data if is_stand_in(data) else np.ascontiguousarray(data).reshape(data.shape)
         return Value.constant(f"{self.outputs[0].name}/{suffix}", array)
+
+
+def host_node(node: Any, source: Source) -> Node:
+    """The node under its own name; outside of the default domain that is "domain::operator"."""
+    op = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    inputs = source.inputs
+    while inputs and inputs[-1] is None:
+        inputs = inputs[:-1]
+    return source.node(op, inputs, dict(source.attrs))
