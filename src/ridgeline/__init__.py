@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ridgeline.api import (
+        Demand,
+        choose,
         compile,
         execute,
         load_machine,
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Demand",
     "__version__",
+    "choose",
     "compile",
     "execute",
     "load_machine",

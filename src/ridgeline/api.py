@@ -5,13 +5,16 @@ Every function raises `ridgeline.errors.RidgelineError` for what a user can mend
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
+from ridgeline.chips.loader import chip_names, load_chip
 from ridgeline.compiler import pipeline as compiler_pipeline
+from ridgeline.errors import RidgelineError
 from ridgeline.frontend import onnx_reader
 from ridgeline.frontend.runtime import OnnxRuntimeExecutor
 from ridgeline.ir import Graph
@@ -22,7 +25,11 @@ from ridgeline.machine.description import Machine
 from ridgeline.machine.program import Program
 from ridgeline.machine.simulate import Trace
 from ridgeline.passes.pipeline import prepare
+from ridgeline.predict.choose import Choice
+from ridgeline.predict.choose import choose as choose_chips
+from ridgeline.predict.demand import Demand, Job
 from ridgeline.predict.gemm import Prediction, predict_gemm
+from ridgeline.predict.jobs import named_job, unknown_model
 from ridgeline.quant import quantize as quantizer
 from ridgeline.quant.recipe import Recipe
 from ridgeline.results.rows import Report
@@ -99,8 +106,45 @@ def report(program: Program, trace: Trace) -> Report:
     return tabulate.report(program, trace)
 
 
+def choose(
+    models: Sequence[str],
+    *,
+    chips: Sequence[str] | None = None,
+    precision: str | None = None,
+    context: int | None = None,
+    demand: Demand | None = None,
+) -> tuple[list[Choice], list[Job]]:
+    """Which chips serve a mix of models, those that meet the demand first; and the mix.
+
+    A model is a name as "llama-3-8b" or "resnet-50", or an ONNX file; "=2" after it is its share.
+    `chips` are names or TOML files, all of the catalogue by default; `precision` is int8 for
+    networks and fp16 for a language model's weights; `context` the tokens before the next one.
+    """
+    jobs = [_job(text, precision, context) for text in models]
+    sheets = [load_chip(name) for name in (chip_names() if chips is None else chips)]
+    return choose_chips(jobs, sheets, demand or Demand()), jobs
+
+
+def _job(text: str, precision: str | None, context: int | None) -> Job:
+    name, equals, tail = text.rpartition("=")
+    share = 1.0
+    if equals and re.fullmatch(r"[0-9]+(\.[0-9]+)?", tail):
+        share = float(tail)
+        if share <= 0:
+            raise RidgelineError(f"'{text}' has no share", where="choose", fix="Give one above 0")
+    else:
+        name = text
+    known = named_job(name, precision, context, share)
+    if known is None:
+        raise unknown_model(name)
+    return known
+
+
 __all__ = [
+    "Choice",
+    "Demand",
     "Prediction",
+    "choose",
     "compile",
     "execute",
     "load_machine",

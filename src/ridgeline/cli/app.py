@@ -368,6 +368,8 @@ def gemm(
 
 
 app.command()(sheet_commands.scoreboard)
+app.command()(sheet_commands.explain)
+app.command()(sheet_commands.choose)
 
 
 @app.command()

@@ -17,3 +17,59 @@ def scoreboard(
     from ridgeline.cli.scoreboard import show_scoreboard
 
     show_scoreboard(full, json)
+
+
+def explain(
+    chip: Annotated[str, typer.Option("--chip", metavar="NAME|FILE", help="Of `chips list`.")],
+    precision: Annotated[
+        str | None, typer.Option("--precision", metavar="FORMAT", help="Such as bf16 or int8.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say on which side of a chip's ridge common operations lie, and why."""
+    from ridgeline.cli.explain import show_card
+
+    show_card(chip, precision, json)
+
+
+def choose(
+    models: Annotated[
+        list[str],
+        typer.Argument(metavar="MODEL[=SHARE]...", help="ONNX files, or names as llama-3-8b."),
+    ],
+    latency: Annotated[
+        str | None, typer.Option("--latency", metavar="TIME", help="Of one run: 10ms, 1.5s.")
+    ] = None,
+    batch: Annotated[int, typer.Option("--batch", metavar="N", help="Samples in one run.")] = 1,
+    qps: Annotated[
+        float | None,
+        typer.Option("--qps", metavar="RATE", help="Samples or tokens a second, of the mix."),
+    ] = None,
+    watts: Annotated[
+        float | None, typer.Option("--watts", metavar="W", help="Most power of one chip.")
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option("--precision", metavar="FORMAT", help="int8; of a language model fp16."),
+    ] = None,
+    context: Annotated[
+        int | None, typer.Option("--context", metavar="N", help="Tokens before the next.")
+    ] = None,
+    chip: Annotated[
+        list[str] | None, typer.Option("--chip", metavar="NAME|FILE", help="Only this; repeat.")
+    ] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option("--price", metavar="CHIP=USD[/h]", help="Your price: to buy, or an hour."),
+    ] = None,
+    years: Annotated[
+        float, typer.Option("--years", metavar="N", help="That a bought chip is used.")
+    ] = 3.0,
+    every: Annotated[bool, typer.Option("--all", help="List every chip.")] = False,
+    json: Json = False,
+) -> None:
+    """Choose hardware: which chips meet a demand, how many, bandwidth or arithmetic."""
+    from ridgeline.cli import choose as command
+
+    demand = command.demand_of(batch, latency, qps, watts, tuple(price or ()), years)
+    command.show_choices(models, tuple(chip or ()), precision, context, demand, every, json)

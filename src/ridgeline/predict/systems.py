@@ -23,7 +23,7 @@ LEVEL = 0.85
 """Part of figures of a chip left out that the interval is to hold."""
 LEAST_CHIPS = 3
 """With fewer, constants without a chip are those of one other, and say nothing of a class."""
-SOFTWARE = {"token": ("compiled", "llama.cpp"), "sample": ("TensorRT", "TensorFlow XLA", "ncnn")}
+SOFTWARE = {"token": ("compiled", "llama.cpp"), "sample": ("TensorRT", "ncnn")}
 """Which is taken for a chip whose software is not said: the fastest that its class has."""
 Basis = Literal["this chip", "its class", "roofline only"]
 
@@ -112,10 +112,15 @@ def _level(sizes: Iterable[float]) -> float | None:
 
 
 def system_of(chip: Chip, work: Work) -> System | None:
-    """The class of the chip with the software that suits the work; None if none was measured."""
+    """The class of the chip with the software that suits the work; None if none was measured.
+
+    Fewer chips than make a class say something of themselves only.
+    """
     for software in SOFTWARE[work.per]:
         found = systems().get(f"{class_of(chip)}, {software}")
-        if found is not None and found.without:
+        if found is None or not found.without:
+            continue
+        if chip.name in found.chips or len(found.chips) >= LEAST_CHIPS:
             return found
     return None
 

@@ -21,6 +21,7 @@ class Work:
     `stored_bytes` must fit in the memory. `peaks`: precisions, the first that a chip has is taken.
     `unpacked` counts weights of fewer bits than are multiplied, each as often as it is read, and
     `expanded_bytes` what such weights take when they are written out and read again.
+    `link_bytes` come from the host and go back to it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Work:
     peaks: tuple[str, ...]
     unpacked: float = 0.0
     expanded_bytes: float = 0.0
+    link_bytes: float = 0.0
 
     @property
     def moved_bytes(self) -> float:
@@ -91,11 +93,13 @@ class Parts:
     weight_seconds: float
     cache_seconds: float
     vector_seconds: float
+    link_seconds: float = 0.0
 
     @property
     def seconds(self) -> float:
         body = max(self.compute_seconds, self.weight_seconds)
-        return self.launch_seconds + body + self.cache_seconds + self.vector_seconds
+        moved = self.cache_seconds + self.vector_seconds + self.link_seconds
+        return self.launch_seconds + body + moved
 
     @property
     def side(self) -> str:
@@ -105,6 +109,7 @@ class Parts:
             memory += self.weight_seconds
         compute = self.compute_seconds if self.compute_seconds >= self.weight_seconds else 0.0
         found = {"launch": self.launch_seconds, "compute": compute, "memory": memory}
+        found["link"] = self.link_seconds
         return max(found, key=lambda side: found[side])
 
 
@@ -125,7 +130,15 @@ def parts(work: Work, rates: Rates, constants: Constants) -> Parts:
         weight_seconds=work.weight_bytes / weights + work.expanded_bytes / reads,
         cache_seconds=work.cache_bytes / (reads * one.cache_fraction),
         vector_seconds=one.vector_passes * work.vector_bytes / reads,
+        link_seconds=link_seconds(work, rates),
     )
+
+
+def link_seconds(work: Work, rates: Rates) -> float:
+    """To bring what the host gives and takes; 0 where the sheet has no link."""
+    if rates.link_bytes_per_s is None:
+        return 0.0
+    return work.link_bytes / rates.link_bytes_per_s
 
 
 def roofline_seconds(work: Work, rates: Rates) -> float:
@@ -134,7 +147,8 @@ def roofline_seconds(work: Work, rates: Rates) -> float:
     What stays on the chip from run to run, if it fits, is not read again.
     """
     moved = work.moved_bytes if work.weight_bytes > rates.on_chip_bytes else work.cache_bytes
-    return max(work.operations / rates.operations_per_s, moved / rates.memory_bytes_per_s)
+    body = max(work.operations / rates.operations_per_s, moved / rates.memory_bytes_per_s)
+    return max(body, link_seconds(work, rates))
 
 
 def peak_of(chip: Chip, names: tuple[str, ...]) -> Peak:
