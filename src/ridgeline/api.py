@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,17 @@ from ridgeline.predict.choose import Choice
 from ridgeline.predict.choose import choose as choose_chips
 from ridgeline.predict.demand import Demand, Job
 from ridgeline.predict.gemm import Prediction, predict_gemm
-from ridgeline.predict.jobs import named_job, unknown_model
+from ridgeline.predict.jobs import (
+    DEFAULT_PRECISION,
+    check_precision,
+    named_job,
+    unknown_model,
+)
 from ridgeline.quant import quantize as quantizer
 from ridgeline.quant.recipe import Recipe
 from ridgeline.results.rows import Report
+from ridgeline.roofline.served import job_of
+from ridgeline.workload.build import workload_of
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Dump = Callable[[str, Any], None]
@@ -135,9 +143,13 @@ def _job(text: str, precision: str | None, context: int | None) -> Job:
     else:
         name = text
     known = named_job(name, precision, context, share)
-    if known is None:
+    if known is not None:
+        return known
+    if not name.endswith(".onnx") and not Path(name).is_file():
         raise unknown_model(name)
-    return known
+    graph = onnx_reader.read_onnx(name, weights=False)
+    found = job_of(workload_of(graph), check_precision(precision or DEFAULT_PRECISION), share)
+    return replace(found, name=Path(name).stem)
 
 
 __all__ = [

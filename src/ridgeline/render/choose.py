@@ -107,7 +107,11 @@ def _buy(found: Sequence[Choice]) -> list[str]:
 
 
 def _change(gain: Gain | None) -> str:
-    return "-" if gain is None else f"{10 * gain.elasticity:+.1f}%".replace("+0.0", "0.0")
+    return (
+        "-"
+        if gain is None
+        else f"{10 * gain.elasticity:+.1f}%".replace("+0.0%", "0.0%").replace("-0.0%", "0.0%")
+    )
 
 
 def advice(one: Choice) -> str:
