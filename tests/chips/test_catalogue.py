@@ -72,6 +72,15 @@ def test_peaks_are_units_times_clock_or_say_why_not(name: str) -> None:
         assert not peak.unchecked
 
 
+def test_the_page_says_how_many_units_were_seen_in_a_source() -> None:
+    units = [peak.units for name in NAMES for peak in load_chip(name).peaks if peak.units]
+    recalled = sum(one.macs_per_cycle.seen == "recalled" for one in units)
+    page = (Path(__file__).parents[2] / "docs" / "chips.md").read_text(encoding="utf-8")
+    said = re.search(r"Of (\d+) peaks .*?, (\d+) have .*?, (\d+) a\s+recalled", page, re.DOTALL)
+    assert said is not None
+    assert [int(n) for n in said.groups()] == [len(units), len(units) - recalled, recalled]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_headlines_above_the_dense_peak_say_what_they_are(name: str) -> None:
     chip = load_chip(name)

@@ -88,6 +88,19 @@ def test_errors_and_coverage_on_all_products(gemm: Any, reference: Path) -> None
 
 
 @pytest.mark.peer
+def test_half_of_an_interval_is_a_quarter_of_the_time(gemm: Any, reference: Path) -> None:
+    data = gemm.read(reference / "data" / "gemm_measured.csv")
+    fit, halves = fitted(), dict[str, list[float]]()
+    for (_, form), one in data.items():
+        made = gemm.predicted(form, one, (fit.common, fit.formats[form]))
+        for i in range(len(one.seconds)):
+            spread = fit.spreads[form][gemm.side_of(made, i)]
+            halves.setdefault(form, []).append((spread.high - spread.low) / 2)
+    for form, found in halves.items():
+        assert np.median(found) <= (0.27 if form == "int8_wo" else 0.255), form
+
+
+@pytest.mark.peer
 def test_a_chip_left_out_is_predicted_by_the_other(gemm: Any, reference: Path) -> None:
     _check_left_out(gemm, gemm.read(reference / "data" / "gemm_measured.csv"), 4)
 

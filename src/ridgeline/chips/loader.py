@@ -268,7 +268,7 @@ def _achieved(read: _Reader, data: Table, where: str) -> Achieved:
 
 def _contradiction(read: _Reader, data: Table, where: str) -> Contradiction:
     _keys(data, where, {"figure", "other"})
-    units = {**OPERATIONS, **SIZES, **BANDWIDTHS, **HERTZ, **WATTS, **MACS}
+    units = {**OPERATIONS, **SIZES, **BANDWIDTHS, **HERTZ, **WATTS, **MACS, **COUNT}
     return Contradiction(_text(data, "figure", where), read.figure(data, "other", units, where))
 
 

@@ -67,12 +67,19 @@ class FormatConstants:
     """What a number format's kernels have in common.
 
     `launch_seconds` of each product; the fraction of the dense peak that a tile without edges would
-    attain (the largest tile attains 1/1.19 of it), and that of the memory's rate.
+    attain (the largest tile attains 1/1.19 of it), and that of the memory's rate. `most_parts` is
+    how many parts of k the library's kernels have; `loop_cycles` what a tile takes at least for
+    each element of k, since a step of its loop waits for its loads: few tiles with a long k take
+    that, however many processors are idle. Up to `vector_rows` rows are kernels of another kind,
+    which share k among threads.
     """
 
     launch_seconds: float
     compute_fraction: float
     bandwidth_fraction: float
+    most_parts: int = _PARTS[-1]
+    loop_cycles: float = 0.0
+    vector_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +119,14 @@ def times(
     loaded = (loaded + np.minimum(cols, n) * storage.weight_bytes) * depth
     load = loaded / (common.load_bytes_per_cycle * hardware.clock_hz)
     split = parts > 1
-    one_wave = np.maximum(multiply, load)
+    vector = m <= of_format.vector_rows
+    loop = np.where(vector, 0.0, depth * of_format.loop_cycles / hardware.clock_hz)
+    one_wave = np.maximum(np.maximum(multiply, load), loop)
     compute = np.asarray(waves * one_wave + common.split_seconds * split, np.float64)
     memory = _memory_seconds(hardware, storage, common, of_format, (m, n, k, parts), cached_weights)
     p = common.overlap
     both = (compute**p + memory**p) ** (1 / p)
+    both = np.where((parts > of_format.most_parts) & ~vector, np.inf, both)
     best = both.argmin(axis=1)
     at = (np.arange(len(shapes)), best)
     room = waves * hardware.processors * rows * cols * depth
