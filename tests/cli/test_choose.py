@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +37,34 @@ def test_nothing_meets_an_absurd_demand(ridgeline: Run) -> None:
     assert made.code == 0
     assert "No chip is known to meet it." in made.out
     assert "1 chip does not:" in made.out
+
+
+MINE = """
+name = "mine"
+year = 2026
+[sources.me]
+text = "me"
+date = "2026"
+seen = "user"
+[[peaks]]
+precision = "int8"
+dense = { operations_per_s = 1e14, kind = "user", source = "me" }
+unchecked = "a figure of mine"
+[[memories]]
+name = "DDR"
+level = "main"
+bandwidth = { bandwidth_gb_per_s = 100, kind = "user", source = "me" }
+"""
+
+
+def test_a_chip_of_ones_own_has_its_price_and_its_card(ridgeline: Run, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(MINE, encoding="utf-8")
+    made = ridgeline("choose", "resnet-50", "--qps", 9, "--chip", path, "--price", f"{path}=5")
+    assert made.code == 0
+    assert "First measure the time of ResNet-50 v1.5, 224 x 224 at batch 1 on mine." in made.out
+    shown = " ".join(ridgeline("explain", "--chip", path).out.split())
+    assert "100 TOPS over DDR at 100 GB/s is 1,000.0 op/byte" in shown
 
 
 def test_json_has_every_chip_and_its_gains(ridgeline: Run) -> None:

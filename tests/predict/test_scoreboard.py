@@ -208,7 +208,7 @@ def test_prompts_multiply_and_tokens_read() -> None:
         ),
         (
             lambda: weights_of("int5"),
-            "--weights: there is no storage of weights 'int5'. Did you mean 'int8' or 'int4'",
+            "--precision: there is no storage of weights 'int5'. Did you mean 'int8' or 'int4'",
         ),
         (
             lambda: network("resnet-51", "int8", 1),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ridgeline.api import choose
-from ridgeline.chips.loader import find
+from ridgeline.chips.loader import find, load_chip
 from ridgeline.cli.outputs import say
 from ridgeline.cli.show import terminal_width
 from ridgeline.errors import RidgelineError
@@ -47,7 +47,7 @@ def demand_of(
     found: dict[str, Price] = {}
     for text in prices:
         name, price = price_of(text)
-        chip = name if name.endswith(".toml") else find(name)
+        chip = load_chip(name).name if name.endswith(".toml") else find(name)
         if chip in found:
             raise RidgelineError(f"'{chip}' is given twice", where="--price")
         found[chip] = price

@@ -185,12 +185,17 @@ def _unfit(chip: Chip, runs: Sequence[Run], demand: Demand) -> str:
     """Why the sheet alone refuses: memory or power."""
     needed, size = sum(run.work.stored_bytes for run in runs), capacity_bytes(chip)
     if size is not None and needed > size:
-        return f"{needed / 1e9:,.3g} GB do not fit into {size / 1e9:,.3g} GB"
+        return f"{_gigabytes(needed)} do not fit into {_gigabytes(size)}"
     if demand.watts is not None and chip.tdp is None:
         return "its power is unknown"
     if demand.watts is not None and chip.tdp is not None and chip.tdp.value > demand.watts:
         return f"it takes {chip.tdp.value:,.3g} W, more than {demand.watts:,.3g} W"
     return ""
+
+
+def _gigabytes(size_bytes: float) -> str:
+    value = size_bytes / 1e9
+    return f"{value:,.0f} GB" if value >= 100 else f"{value:.3g} GB"
 
 
 def _verdict(chip: Chip, runs: Sequence[Run], demand: Demand) -> tuple[Verdict, str, str]:

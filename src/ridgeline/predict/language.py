@@ -55,7 +55,7 @@ def weights_of(name: str) -> Weights:
     if name not in WEIGHTS:
         raise RidgelineError(
             f"there is no storage of weights '{name}'",
-            where="--weights",
+            where="--precision",
             fix=did_you_mean(name, WEIGHTS),
         )
     return WEIGHTS[name]
