@@ -17,12 +17,11 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
 import json
-import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
+from processor_time import measured
 from resnet50 import resnet50
 
 from ridgeline import api
@@ -32,7 +31,6 @@ from ridgeline.ir import Graph
 from ridgeline.machine.execute import Execution, memories_singly
 
 MACHINES = ("tpu-v1", "edge-4tops", "server-hbm")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +47,6 @@ class Row:
     again_ratio: float
     values: int
     different_values: int
-
-
-def measured(work: Callable[..., T], *given: Any) -> tuple[float, T]:
-    """(processor seconds, result)."""
-    start = time.process_time()
-    result = work(*given)
-    return time.process_time() - start, result
 
 
 def quantised(side: int, batch: int) -> tuple[Graph, dict[str, Any]]:

@@ -26,13 +26,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
+from processor_time import measured
 from resnet18 import resnet18
 from resnet50 import resnet50
 
@@ -44,7 +44,6 @@ HERE = Path(__file__).parent
 MACHINES = ("tpu-v1", "edge-4tops", "server-hbm")
 # An array as large as the one that SCALE-Sim is given; the rest is the shipped machine's.
 SQUARE = ("array.rows=128", "array.cols=128", "array.stream_after_rows=128")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +77,6 @@ class Beside:
     best_seconds: float
     ratio: float
     best_ratio: float
-
-
-def measured(work: Callable[..., T], *given: Any) -> tuple[float, T]:
-    """(processor seconds, result)."""
-    start = time.process_time()
-    result = work(*given)
-    return time.process_time() - start, result
 
 
 def samples(side: int) -> dict[str, Any]:

@@ -338,29 +338,7 @@ def last_conflicts(code: Any, walks: Any, spaces: Any, most_places: int, after: 
 
 
 @compiled
-def look(
-    code: Any, walks: Any, sizes: Any, index: int, places: Any, ends: Any, facts: Any, table: Any
-) -> Any:
-    """Whether all that an instruction reads is constant, and all that it writes its own already."""
-    constant, own, begin = True, True, 0
-    for number in range(code[index, COUNT]):
-        walk = walks[code[index, FIRST] + number]
-        space = walk[SPACE]
-        first = facts[index, 1] if space == BUFFER else 0
-        end = facts[index, 2] if space == BUFFER else 1
-        for at in range(begin, ends[number]):
-            entry = sizes[space, 2] + places[at] * sizes[space, 1]
-            for piece in range(entry + first, entry + end):
-                if walk[WRITES]:
-                    own = own and table[piece] == index + 2
-                else:
-                    constant = constant and table[piece] != 0
-        begin = ends[number]
-    return constant, own
-
-
-@compiled
-def mark(
+def visit(
     code: Any,
     walks: Any,
     sizes: Any,
@@ -370,18 +348,28 @@ def mark(
     facts: Any,
     table: Any,
     entry: int,
-) -> None:
-    """Set the entries of all that an instruction writes."""
-    begin = 0
+) -> Any:
+    """Whether all that an instruction reads is constant, and all that it writes its own already.
+
+    With an `entry` of 0 or more, the entries of all that it writes are set to it.
+    """
+    constant, own, begin = True, True, 0
     for number in range(code[index, COUNT]):
         walk = walks[code[index, FIRST] + number]
         space = walk[SPACE]
         first = facts[index, 1] if space == BUFFER else 0
         end = facts[index, 2] if space == BUFFER else 1
-        for at in range(begin, ends[number] if walk[WRITES] else begin):
+        for at in range(begin, ends[number]):
             start = sizes[space, 2] + places[at] * sizes[space, 1]
-            table[start + first : start + end] = entry
+            for piece in range(start + first, start + end):
+                if not walk[WRITES]:
+                    constant = constant and table[piece] != 0
+                elif entry >= 0:
+                    table[piece] = entry
+                else:
+                    own = own and table[piece] == index + 2
         begin = ends[number]
+    return constant, own
 
 
 @compiled
@@ -402,8 +390,8 @@ def still_there(
     for turn in range(2):
         for index in range(code.shape[0]):
             touch(code, walks, sizes, index, places, ends)
-            constant, own = look(code, walks, sizes, index, places, ends, facts, table)
+            constant, own = visit(code, walks, sizes, index, places, ends, facts, table, whole(-1))
             constant = constant and facts[index, 0] > 0
             found[index] = constant and own and turn > 0
             entry = index + 2 if constant else 0
-            mark(code, walks, sizes, index, places, ends, facts, table, entry)
+            visit(code, walks, sizes, index, places, ends, facts, table, entry)

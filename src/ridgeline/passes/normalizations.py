@@ -87,7 +87,7 @@ class _Rows:
         before, after = first.input(0).type.shape, first.output.type.shape
         if before != shape:
             return None
-        axes = _axes(first, rank)
+        axes = reduced_axes(first, rank)
         kept = [1 if a in axes else d for a, d in enumerate(shape)]
         if prod(kept) != prod(after) or not axes:
             return None
@@ -118,7 +118,8 @@ class _Rows:
         return (*rest, self.axis)
 
 
-def _axes(node: Node, rank: int) -> list[int]:
+def reduced_axes(node: Node, rank: int) -> list[int]:
+    """The axes that a reduction, or a GlobalAveragePool, takes together, in order."""
     if node.op == "GlobalAveragePool":
         return list(range(2, rank))
     given = node.attrs.get("axes")

@@ -17,6 +17,7 @@ from ridgeline.passes.fold_before import fold_before
 from ridgeline.passes.fuse import fuse
 from ridgeline.passes.normalizations import name_normalizations
 from ridgeline.passes.outputs import compute_outputs, constants_last
+from ridgeline.passes.reductions import lower_reductions
 from ridgeline.passes.transposed import lower_transposed
 
 Pass = Callable[[Graph], Graph]
@@ -30,7 +31,8 @@ def _fold(graph: Graph) -> Graph:
 
 def _fold_all(graph: Graph) -> Graph:
     with np.errstate(over="ignore", invalid="ignore"):
-        return check_finite(lower_transposed(fold_before(_fold(graph))))
+        lowered = lower_transposed(fold_before(_fold(graph)))
+        return check_finite(lower_reductions(lowered))
 
 
 def _finish(graph: Graph) -> Graph:
