@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ridgeline.api import (
         Demand,
+        analyze,
         choose,
         compile,
         execute,
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Demand",
     "__version__",
+    "analyze",
     "choose",
     "compile",
     "execute",

@@ -14,6 +14,7 @@ from typing import Any
 import numpy.typing as npt
 
 from ridgeline.chips.loader import chip_names, load_chip
+from ridgeline.chips.sheet import Chip
 from ridgeline.compiler import pipeline as compiler_pipeline
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend import onnx_reader
@@ -39,8 +40,13 @@ from ridgeline.predict.jobs import (
 from ridgeline.quant import quantize as quantizer
 from ridgeline.quant.recipe import Recipe
 from ridgeline.results.rows import Report
+from ridgeline.roofline.bound import Bound
+from ridgeline.roofline.estimate import bound_of
+from ridgeline.roofline.machines import chip_of
+from ridgeline.roofline.roof import usual_precision
 from ridgeline.roofline.served import job_of
 from ridgeline.workload.build import workload_of
+from ridgeline.workload.read import read_workloads
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Dump = Callable[[str, Any], None]
@@ -114,6 +120,30 @@ def report(program: Program, trace: Trace) -> Report:
     return tabulate.report(program, trace)
 
 
+def analyze(
+    model: Path | str | bytes | Graph,
+    chip: Chip | Machine | str,
+    precision: str | None = None,
+    *,
+    batch: int | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> Bound:
+    """How long a model takes on a chip, layer by layer, as an interval, and what limits it.
+
+    `chip` is a sheet, its name or TOML file, or a machine; `precision` one of its, 16 bits where
+    it has them. An ONNX file may lack its weights, and a batch that it fixes is rewritten; `batch`
+    and `shapes` bind what it leaves open. The totals are `analyze(...).workload.macs`,
+    `.operations` (2 x MACs) and `.parameters`.
+    """
+    if isinstance(model, Graph):
+        workload = workload_of(model)
+    else:
+        workload = read_workloads(model, [batch], shapes)[0]
+    sheet = load_chip(chip) if isinstance(chip, str) else chip
+    sheet = chip_of(sheet) if isinstance(sheet, Machine) else sheet
+    return bound_of(workload, sheet, precision or usual_precision(sheet))
+
+
 def choose(
     models: Sequence[str],
     *,
@@ -153,9 +183,11 @@ def _job(text: str, precision: str | None, context: int | None) -> Job:
 
 
 __all__ = [
+    "Bound",
     "Choice",
     "Demand",
     "Prediction",
+    "analyze",
     "choose",
     "compile",
     "execute",

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from ridgeline import __version__
-from ridgeline.cli import sheet_commands
+from ridgeline.cli import analysis_commands, sheet_commands
 from ridgeline.cli.chip_commands import chips_app
 from ridgeline.cli.failure import Commands
 
@@ -367,6 +367,7 @@ def gemm(
     command.show_products(shapes, chip, precision, "cache" if cached else "memory", json)
 
 
+app.command()(analysis_commands.analyze)
 app.command()(sheet_commands.scoreboard)
 app.command()(sheet_commands.explain)
 app.command()(sheet_commands.choose)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -81,12 +82,21 @@ def compare(
     precision: Precision = None,
     peak: Peaks = None,
     bandwidth: Bandwidth = None,
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", metavar="MODEL.onnx", help="Put this workload on each."),
+    ] = None,
+    batch: Annotated[int | None, typer.Option("--batch", min=1, metavar="N")] = None,
     json: Json = False,
 ) -> None:
     """Put chips side by side, and say what each is good for."""
-    from ridgeline.cli.chips import show_comparison
+    from ridgeline.cli.chips import show_comparison, show_model_on
 
-    show_comparison(tuple(names or ()), precision, tuple(peak or ()), bandwidth, json)
+    chosen = (tuple(names or ()), precision, tuple(peak or ()), bandwidth)
+    if model is None:
+        show_comparison(*chosen, json)
+    else:
+        show_model_on(model, batch, *chosen, json)
 
 
 @chips_app.command()

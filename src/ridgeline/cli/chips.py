@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from ridgeline.chips.custom import custom_chip
@@ -70,6 +71,31 @@ def show_comparison(
             ),
         }
     )
+
+
+def show_model_on(
+    model: Path,
+    batch: int | None,
+    names: Sequence[str],
+    precision: str | None,
+    peaks: Sequence[str],
+    bandwidth: str | None,
+    as_json: bool,
+) -> None:
+    """Print a model's workload on each chip, in the precision given or the usual one of each."""
+    from ridgeline.render import analysis
+    from ridgeline.roofline.estimate import bound_of
+    from ridgeline.roofline.roof import usual_precision
+    from ridgeline.workload.read import read_workloads
+
+    chips = _chosen(names, peaks, bandwidth)
+    require_two(chips)
+    workload = read_workloads(model, [batch])[0]
+    bounds = [bound_of(workload, chip, precision or usual_precision(chip)) for chip in chips]
+    if as_json:
+        _print({"analyses": [analysis.as_json(bound) for bound in bounds]})
+    else:
+        say(analysis.comparison(bounds))
 
 
 def show_timeline(every: bool, as_json: bool) -> None:

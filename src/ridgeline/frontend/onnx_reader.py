@@ -36,7 +36,7 @@ from ridgeline.frontend.onnx_shapes import bind_shapes, declared_inputs
 from ridgeline.frontend.onnx_source import Source, host_node
 from ridgeline.frontend.onnx_structure import check_structure
 from ridgeline.frontend.onnx_types import Array, attributes, dtype_of_element, to_array
-from ridgeline.frontend.onnx_weightless import is_stand_in, stands_in
+from ridgeline.frontend.onnx_weightless import is_stand_in, is_weight, stands_in
 from ridgeline.ir import Graph, Node, Quant, TensorType, Value
 from ridgeline.ir.types import type_of
 from ridgeline.numerics.formats import STRING
@@ -261,7 +261,9 @@ class _Reader:
     def _foldable(self, node: Any, inputs: Mapping[str, Value]) -> bool:
         if node.op_type in _NEVER_FOLDED:
             return False
-        return all(v.data is not None and not is_stand_in(v.data) for v in inputs.values())
+        if not self.weights and any(is_weight(value) for value in inputs.values()):
+            return False
+        return all(value.is_constant for value in inputs.values())
 
     def _fold(
         self,

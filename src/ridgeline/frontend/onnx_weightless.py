@@ -16,10 +16,21 @@ from ridgeline.ir import TensorType, Value
 SMALL_ELEMENTS = 4096
 """Shapes, axes and the like have no more; larger constants are weights."""
 
+SCALES_ELEMENTS = 16
+"""Real numbers that decide shapes are the factors of a Resize, one for each axis."""
+
 
 def is_stand_in(array: Array) -> bool:
     """Whether an array is one value repeated without memory."""
     return array.size > SMALL_ELEMENTS and not any(array.strides)
+
+
+def is_weight(value: Value) -> bool:
+    """Whether a constant may be a parameter, which stays as it is stored rather than be folded."""
+    return value.data is not None and (
+        is_stand_in(value.data)
+        or (value.type.dtype.is_float and value.type.elements > SCALES_ELEMENTS)
+    )
 
 
 def stand_in(name: str, type: TensorType) -> Value:

@@ -103,15 +103,19 @@ def times(
     of_format: FormatConstants,
     shapes: npt.NDArray[np.int64],
     cached_weights: npt.NDArray[np.bool_] | None = None,
+    groups: npt.NDArray[np.int64] | None = None,
 ) -> Times:
     """Time of the products with these [m, n, k], each with the tiling that is fastest.
 
+    `groups` says how many independent ones of a shape one launch does (1 unless given).
     Where `cached_weights` is true, weights come from the shared cache, not from main memory.
     """
     m, n, k = (shapes[:, i, None].astype(np.float64) for i in range(3))
     rows, cols, parts = (CANDIDATES[None, :, i].astype(np.float64) for i in range(3))
+    alike = np.ones_like(m) if groups is None else groups[:, None].astype(np.float64)
     depth = np.ceil(k / parts / K_STEP) * K_STEP
-    waves = np.ceil(np.ceil(m / rows) * np.ceil(n / cols) * parts / hardware.processors)
+    tiles = np.ceil(m / rows) * np.ceil(n / cols) * parts * alike
+    waves = np.ceil(tiles / hardware.processors)
     attained = hardware.peak_operations_per_s / hardware.processors * of_format.compute_fraction
     edges = 1 + common.tile_edge_elements * (1 / rows + 1 / cols)
     multiply = 2 * rows * cols * depth / attained * edges
@@ -123,7 +127,8 @@ def times(
     loop = np.where(vector, 0.0, depth * of_format.loop_cycles / hardware.clock_hz)
     one_wave = np.maximum(np.maximum(multiply, load), loop)
     compute = np.asarray(waves * one_wave + common.split_seconds * split, np.float64)
-    memory = _memory_seconds(hardware, storage, common, of_format, (m, n, k, parts), cached_weights)
+    sizes = (m, n, k, parts)
+    memory = alike * _memory_seconds(hardware, storage, common, of_format, sizes, cached_weights)
     p = common.overlap
     both = (compute**p + memory**p) ** (1 / p)
     both = np.where((parts > of_format.most_parts) & ~vector, np.inf, both)
@@ -137,7 +142,7 @@ def times(
         memory_seconds=memory[at],
         candidate=best,
         waves=waves[at],
-        useful=(m * n * k / room)[at],
+        useful=(alike * m * n * k / room)[at],
     )
 
 

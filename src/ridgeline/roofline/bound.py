@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from ridgeline.chips.sheet import Chip
@@ -68,11 +69,15 @@ class LayerTime:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A workload on a chip in one precision. `resident` says whether weights stay on chip."""
+    """A workload on a chip in one precision. `resident` says whether weights stay on chip.
+
+    `peak_operations_per_s` is the dense peak that the precision is multiplied at.
+    """
 
     workload: Workload
     chip: Chip
     precision: str
+    peak_operations_per_s: float
     layers: tuple[LayerTime, ...]
     seconds: Interval
     basis: Basis
@@ -89,8 +94,8 @@ class Bound:
         operations = self.workload.operations
         if operations is None or not self.seconds.likely:
             return None
-        return operations / (self.seconds.likely * self.chip.peak(self.precision).dense.value)
+        return operations / (self.seconds.likely * self.peak_operations_per_s)
 
     @property
     def samples_per_s(self) -> float:
-        return self.batch / self.seconds.likely
+        return self.batch / self.seconds.likely if self.seconds.likely else inf

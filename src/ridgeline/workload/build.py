@@ -19,7 +19,8 @@ _PARTIAL = frozenset(
 )
 # These change a tensor in place: what is written is the last input, not the whole.
 _SCATTERED = {"ScatterND": 2, "ScatterElements": 2, "TensorScatter": 1}
-_RANKED: tuple[Kind, ...] = ("attention", "recurrent", "product")
+KEYS = "channels"
+"""The axis of a product of queries and keys over which attention then sums."""
 
 
 def workload_of(graph: Graph, batch: int | None = None) -> Workload:
@@ -204,11 +205,13 @@ def _joined(group: Group) -> Work:
         # A runtime folds it into the weights before it.
         if plain_op(node) == "BatchNormalization" and i and works[0].kind == "product":
             vector[i] = 0
-    kind: Kind = "attention" if group.attention is not None else works[group.anchor].kind
+    attends = group.attention is not None
+    kind: Kind = "attention" if attends else works[group.anchor].kind
+    axes = works[group.anchor].independent
     return Work(
         kind,
         total(w.macs for w in works),
         total(vector),
         tuple(p for w in works for p in w.products),
-        works[group.anchor].independent,
+        tuple(axis for axis in axes if not (attends and axis[0] == KEYS)),
     )

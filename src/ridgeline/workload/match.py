@@ -13,6 +13,7 @@ from ridgeline.workload.sources import Sources
 
 _PRODUCTS = ("MatMul", "Einsum", "QLinearMatMul")
 _LAYOUTS = ("Transpose", "Expand")
+_SHAPES = ("Reshape", "Unsqueeze", "Squeeze", "Identity")
 _LONGEST = 12
 """Nodes between a product and the softmax: scale, mask, casts, quantisations."""
 
@@ -93,7 +94,11 @@ def _product_after(softmax: Node, uses: _Uses, sources: Sources) -> list[Node]:
     for _ in range(_LONGEST):
         node = uses.only_reader(value)
         if node is None:
-            return []
+            guard = _guard(value, uses)
+            if not guard:
+                return []
+            path += guard[:1]
+            node = guard[1]
         path.append(node)
         if _multiplies(node, sources):
             return path if node.input(0) is value else []
@@ -103,8 +108,24 @@ def _product_after(softmax: Node, uses: _Uses, sources: Sources) -> list[Node]:
     return []
 
 
+def _scales(node: Node) -> bool:
+    """Whether a node multiplies by one number, as attention does with queries and keys."""
+    factor = node.optional(1)
+    return node.op in ("Mul", "Div") and factor is not None and factor.type.elements == 1
+
+
+def _guard(value: Value, uses: _Uses) -> list[Node]:
+    """IsNaN and Where, by which PyTorch puts 0 where every key of a query is masked."""
+    readers = uses.users.get(id(value), [])
+    test = next((n for n in readers if n.op == "IsNaN"), None)
+    if len(readers) != 2 or test is None:
+        return []
+    chosen = uses.only_reader(test.output)
+    return [test, chosen] if chosen is not None and chosen in readers else []
+
+
 def _layouts(first: Node, last: Node, uses: _Uses) -> Iterator[Node]:
-    """Transposes and Expands that only lay out the operands and the result.
+    """Transposes, Expands and scales that only prepare the operands, and lay out the result.
 
     Those that make an operand come first, so that views are followed from their beginnings.
     """
@@ -114,12 +135,14 @@ def _layouts(first: Node, last: Node, uses: _Uses) -> Iterator[Node]:
             node = uses.producers.get(id(value))
             if node is None or uses.only_reader(value) is None:
                 break
-            if node.op in _LAYOUTS:
+            if node.op in _LAYOUTS or _scales(node):
                 chain.append(node)
-            elif node.op not in ("Reshape", "Unsqueeze", "Squeeze", "Identity"):
+            elif node.op not in _SHAPES:
                 break
             value = node.inputs[0]
         yield from reversed(chain)
     after = uses.only_reader(last.output)
+    while after is not None and after.op in _SHAPES:
+        after = uses.only_reader(after.output)
     if after is not None and after.op == "Transpose":
         yield after

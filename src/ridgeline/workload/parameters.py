@@ -57,9 +57,14 @@ def parameters_of(node: Node, sources: Sources, in_attention: bool) -> Iterator[
         value = node.optional(place)
         if value is None or not sources.is_constant(value):
             continue
-        stored = sources.of(value).value
-        if op in _ANYWHERE and stored.type.elements == 1:
-            continue
-        trained = stored.type.dtype.is_float or stored.type.quant is not None
-        if trained or (op not in _ANYWHERE and stored.type.dtype.bits <= 8):
-            yield stored
+        for stored in sources.of(value).roots:
+            if _is_parameter(stored, op):
+                yield stored
+
+
+def _is_parameter(stored: Value, op: str) -> bool:
+    single = stored.type.elements == 1 if op in _ANYWHERE else not stored.type.shape
+    if single:
+        return False
+    trained = stored.type.dtype.is_float or stored.type.quant is not None
+    return trained or (op not in _ANYWHERE and stored.type.dtype.bits <= 8)

@@ -1,0 +1,185 @@
+"""A workload on a chip: each layer's arithmetic beside what each memory must move for it."""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import inf
+
+from ridgeline.chips.loader import load_chip
+from ridgeline.chips.sheet import Chip
+from ridgeline.errors import RidgelineError
+from ridgeline.predict.constants import fitted
+from ridgeline.roofline.bound import NOTHING, Bound, Interval, LayerTime, Part
+from ridgeline.roofline.cause import FULL, cause_of, scaled
+from ridgeline.roofline.occupancy import Occupied, occupied
+from ridgeline.roofline.residence import Residence, resident
+from ridgeline.roofline.roof import Roof, roof_of
+from ridgeline.workload.layer import Layer, Operand, Workload
+
+CURES = tuple(1 << power for power in range(1, 13))
+"""Batches that are tried, in multiples of the one asked for."""
+
+
+def bound_of(workload: Workload, chip: Chip | str, precision: str) -> Bound:
+    """The time of a workload on a chip, or the chip called so, in a precision of its sheet.
+
+    Weights are as after a run before: those that fit on the chip are there. Raises RidgelineError
+    for a chip without a roofline or such a peak, and for a model that its memory does not hold.
+    """
+    sheet = load_chip(chip) if isinstance(chip, str) else chip
+    roof = roof_of(sheet, precision)
+    stored = workload.stored_as(roof.storage.weight_bits, roof.storage.activation_bits)
+    _check_room(stored, roof)
+    capacity = roof.on_chip.size.value if roof.on_chip and roof.on_chip.size else 0.0
+    kept = resident(stored, capacity)
+    crossing = frozenset(o.tensor for o in (*stored.inputs, *stored.outputs))
+    timing = _Timing(roof, kept, crossing, workload.batch)
+    layers = tuple(timing.time(layer) for layer in stored.layers)
+    seconds = reduce(Interval.__add__, (one.seconds for one in layers), NOTHING)
+    return Bound(
+        *(
+            stored,
+            sheet,
+            precision,
+            roof.peak.dense.value,
+            layers,
+            seconds,
+            roof.basis,
+            kept.weights,
+        ),
+        (*workload.notes, *_remarks(stored, roof, kept)),
+    )
+
+
+def _check_room(workload: Workload, roof: Roof) -> None:
+    size = roof.memory.size
+    if size is None:
+        return
+    passing = [(x.moved_bytes or 0) - (x.weight_bytes or 0) for x in workload.layers]
+    live = max(passing, default=0)
+    needed = workload.parameter_bytes + live
+    if needed > size.value:
+        raise RidgelineError(
+            f"{workload.name} needs {needed / 1e9:,.4g} GB in {roof.precision} at batch"
+            f" {workload.batch}, and {roof.chip.name} has {size.value / 1e9:,.4g} GB of"
+            f" {roof.memory.name}",
+            where="--chip",
+            fix="Take a narrower precision, a smaller batch, or a chip with more memory",
+        )
+
+
+def _remarks(workload: Workload, roof: Roof, kept: Residence) -> tuple[str, ...]:
+    found: list[str] = []
+    if kept.weights and roof.on_chip is not None and roof.memory is not roof.on_chip:
+        found.append(f"weights fit into {roof.on_chip.name} and stay there from run to run")
+    unknown = workload.unknown(lambda layer: layer.macs)
+    if unknown:
+        found.append(f"MACs of {len(unknown)} layers are unknown: their arithmetic is left out")
+    return tuple(found)
+
+
+class _Timing:
+    """One chip, precision and residence, for every layer."""
+
+    def __init__(self, roof: Roof, kept: Residence, crossing: frozenset[int], batch: int) -> None:
+        self.roof = roof
+        self.kept = kept
+        self.crossing = crossing
+        self.batch = batch
+
+    def time(self, layer: Layer) -> LayerTime:
+        filled = occupied(layer.products, self.roof)
+        parts = self._parts(layer, filled)
+        limit = max(parts, key=lambda part: part.seconds).resource if parts else "launch"
+        likely = _together(parts)
+        spread = self.roof.spread(_side(limit))
+        low = min(likely, max(likely * spread.low, self._least(layer, parts)))
+        seconds = Interval(low, likely, likely * spread.high)
+        utilisation = None
+        if layer.operations and likely:
+            utilisation = min(1.0, layer.operations / (likely * self.roof.peak.dense.value))
+        cause = cause_of(layer, limit, filled, self.roof)
+        cure = self._cure(layer) if layer.products else None
+        return LayerTime(layer, seconds, limit, tuple(parts), utilisation, cause, cure)
+
+    def _parts(self, layer: Layer, filled: list[Occupied]) -> list[Part]:
+        roof = self.roof
+        found: list[Part] = []
+        if roof.fractions.launch_seconds:
+            found.append(Part("launch", roof.fractions.launch_seconds))
+        if filled:
+            found.append(Part("compute", sum(one.seconds for one in filled)))
+        if roof.vector_operations_per_s is not None and layer.vector_operations:
+            found.append(Part("vector", layer.vector_operations / roof.vector_operations_per_s))
+        main, near, link = self._bytes(layer)
+        if roof.on_chip is roof.memory:
+            main, near = main + near, 0.0
+        if near and roof.on_chip is not None:
+            found.append(Part(roof.on_chip.name, near / self._near_bytes_per_s(), near))
+        rate = roof.memory_bytes_per_s * roof.fractions.bandwidth
+        found.append(Part(roof.memory.name, main / rate, main))
+        if link and roof.link_bytes_per_s is not None:
+            found.append(Part("host link", link / roof.link_bytes_per_s, link))
+        return found
+
+    def _near_bytes_per_s(self) -> float:
+        """Of the memory on the chip: what its sheet says, or what processors of a grid load."""
+        near = self.roof.on_chip
+        if near is not None and near.bandwidth is not None:
+            return near.bandwidth.value
+        grid = self.roof.grid
+        if grid is not None:
+            return fitted().common.load_bytes_per_cycle * grid.clock_hz * grid.processors
+        return inf
+
+    def _bytes(self, layer: Layer) -> tuple[float, float, float]:
+        """Through main memory, through the memory on the chip, and over the host link."""
+        main = near = link = 0.0
+        for operand in layer.operands:
+            moved = operand.bytes or 0
+            if self._is_near(operand):
+                near += moved
+            else:
+                main += moved
+            if operand.tensor in self.crossing and operand.role != "weight":
+                link += moved
+        return main, near, link
+
+    def _is_near(self, operand: Operand) -> bool:
+        if operand.role == "weight":
+            return self.kept.weights
+        return operand.tensor in self.kept.tensors
+
+    def _least(self, layer: Layer, parts: list[Part]) -> float:
+        """No run is faster than the dense peak or the memory's full rate."""
+        compute = (layer.operations or 0) / self.roof.peak.dense.value
+        main = next((p.bytes for p in parts if p.resource == self.roof.memory.name), 0.0)
+        return max(compute, main / self.roof.memory_bytes_per_s)
+
+    def _cure(self, layer: Layer) -> int | None:
+        """The least batch, in doublings, at which multiplying limits, with tiles and waves full."""
+        if self._is_full(layer):
+            return None
+        for factor in CURES:
+            if self._is_full(scaled(layer, factor)):
+                return factor * self.batch
+        return None
+
+    def _is_full(self, layer: Layer) -> bool:
+        filled = occupied(layer.products, self.roof)
+        parts = self._parts(layer, filled)
+        limit = max(parts, key=lambda part: part.seconds).resource if parts else ""
+        return limit == "compute" and all(one.waves >= FULL for one in filled)
+
+
+def _side(limit: str) -> str:
+    """Whose spread a limit takes: launch, compute or memory."""
+    return limit if limit in ("launch", "compute") else "memory"
+
+
+def _together(parts: list[Part]) -> float:
+    """A launch, then everything at once: not in turn, and not without friction."""
+    p = fitted().common.overlap
+    launch = sum(part.seconds for part in parts if part.resource == "launch")
+    rest = sum(part.seconds**p for part in parts if part.resource != "launch")
+    return launch + rest ** (1 / p)

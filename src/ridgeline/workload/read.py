@@ -1,0 +1,80 @@
+"""From a file to workloads: read once, and again for each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ridgeline.errors import RidgelineError
+from ridgeline.frontend.onnx_file import load_model
+from ridgeline.frontend.onnx_functions import inlined
+from ridgeline.frontend.onnx_reader import read_model
+from ridgeline.frontend.onnx_rebatch import rebatched
+from ridgeline.workload.build import workload_of
+from ridgeline.workload.layer import Workload
+
+Shapes = Mapping[str, tuple[int, ...]]
+MOST_SAMPLES = 1 << 20
+
+
+def read_workloads(
+    source: Path | str | bytes,
+    batches: Sequence[int | None] = (None,),
+    shapes: Shapes | None = None,
+) -> list[Workload]:
+    """The workload of an ONNX file for each batch; None takes the file's, or 1 where it is open.
+
+    Weights are not read and may be missing. A batch that the file fixes is rewritten. Raises
+    RidgelineError naming the file, node or input.
+    """
+    model, where = load_model(source, weights=False)
+    plain = inlined(model, where)
+    return [_workload(plain, where, shapes, batch) for batch in batches]
+
+
+def _workload(model: Any, where: str, shapes: Shapes | None, batch: int | None) -> Workload:
+    if batch is not None and not 1 <= batch <= MOST_SAMPLES:
+        raise RidgelineError(
+            f"a batch of {batch}", where="--batch", fix=f"Give a number from 1 to {MOST_SAMPLES}"
+        )
+    fixed = _fixed_batch(model, shapes) if batch is not None else None
+    if batch is None or fixed is None or fixed == batch:
+        return workload_of(read_model(model, where, shapes, batch, weights=False), batch)
+    graph = read_model(model, where, weights=False)
+    before = workload_of(graph)
+    try:
+        again = read_model(rebatched(model, graph, batch, where), where, weights=False)
+    except RidgelineError as error:
+        raise _no_batch(batch, fixed, where, error.what) from error
+    found = workload_of(again, batch)
+    # What is done for each sample grows with them, or something was rewritten that should not be.
+    if before.macs is not None and found.macs != before.macs * batch // fixed:
+        raise _no_batch(batch, fixed, where, "its work would not grow with the batch")
+    note = f"the file fixes a batch of {fixed}; its first dimensions were rewritten to {batch}"
+    return Workload(
+        *(found.name, found.layers, batch, found.inputs, found.outputs, (*found.notes, note))
+    )
+
+
+def _no_batch(batch: int, fixed: int, where: str, reason: str) -> RidgelineError:
+    return RidgelineError(
+        f"the batch is {batch}, the model fixes {fixed}, and rewriting it fails ({reason})",
+        where=where,
+        fix="Leave --batch out, or export the model with an open first dimension",
+    )
+
+
+def _fixed_batch(model: Any, shapes: Shapes | None) -> int | None:
+    """The first dimension that every input fixes; None where one is open or given."""
+    initialised = {t.name for t in model.graph.initializer}
+    found: set[int | None] = set()
+    for value in model.graph.input:
+        dims = value.type.tensor_type.shape.dim
+        if value.name in initialised or not dims:
+            continue
+        if shapes and value.name in shapes:
+            found.add(None)
+        else:
+            found.add(int(dims[0].dim_value) or None)
+    return found.pop() if len(found) == 1 else None

@@ -1,0 +1,178 @@
+"""`ridgeline analyze` and `chips compare --model`: tables, JSON, and one message for each fault."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ridgeline as package
+from counting_cases import FLOAT, model, node, weights
+
+Run = Callable[..., Any]
+CHIP = ("--chip", "a100-sxm4-80gb", "--precision", "fp16")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A convolution, an open batch and a product."""
+    nodes = [
+        node("Conv", ["x", "w"], ["c"]),
+        node("Relu", ["c"], ["r"]),
+        node("GlobalAveragePool", ["r"], ["g"]),
+        node("Flatten", ["g"], ["f"]),
+        node("MatMul", ["f", "v"], ["y"]),
+    ]
+    inputs = {"x": (FLOAT, ["N", 3, 16, 16])}
+    constants = {"w": weights(8, 3, 3, 3), "v": weights(8, 10)}
+    file = tmp_path / "model.onnx"
+    file.write_bytes(model(nodes, inputs, {"y": (FLOAT, None)}, constants))
+    return str(file)
+
+
+def test_utilisation_is_the_first_number(ridgeline: Run, path: str) -> None:
+    shown = ridgeline("analyze", path, *CHIP, "--batch", "1,8")
+    assert shown.code == 0
+    lines = shown.out.splitlines()
+    assert lines[0] == "case on A100 SXM4 80GB, fp16, batch 1"
+    assert lines[1].startswith("utilisation  ")
+    assert "for one cause: launch" in " ".join(line.strip() for line in lines[1:3])
+    assert f"MACs         {8 * 14 * 14 * 27 + 80:,}" in lines
+    assert f"operations   {2 * (8 * 14 * 14 * 27 + 80):,} (2 x MACs)" in lines
+    assert "parameters   296 stored" in lines
+    assert "case on A100 SXM4 80GB, fp16, batch 8" in lines
+    assert max(map(len, lines)) <= 80
+
+
+def test_json_has_totals_and_every_layer(ridgeline: Run, path: str) -> None:
+    data = json.loads(ridgeline("analyze", path, *CHIP, "--batch", "1,8", "--json").out)
+    one, eight = data["analyses"]
+    assert one["totals"]["macs"] * 8 == eight["totals"]["macs"]
+    assert one["totals"]["operations"] == 2 * one["totals"]["macs"]
+    assert one["totals"]["parameters"] == eight["totals"]["parameters"] == 296
+    assert [layer["op"] for layer in one["layers"]] == ["Conv", "GlobalAveragePool", "MatMul"]
+    conv = one["layers"][0]
+    assert conv["products"] == [{"groups": 1, "m": 196, "n": 8, "k": 27, "steps": 1}]
+    assert conv["weight_bytes"] == 2 * 216
+    assert conv["independent"] == {"batch": 1, "positions": 196, "channels": 8}
+    assert sum(x["seconds"]["likely"] for x in one["layers"]) == pytest.approx(
+        one["seconds"]["likely"]
+    )
+
+
+def test_without_a_chip_it_counts(ridgeline: Run, path: str) -> None:
+    shown = ridgeline("analyze", path)
+    assert "layers       3 after fusion" in shown.out
+    data = json.loads(ridgeline("analyze", path, "--json").out)
+    assert data["workloads"][0]["totals"]["parameters"] == 296
+
+
+def test_your_own_chip_and_a_machine(ridgeline: Run, path: str) -> None:
+    own = ridgeline("analyze", path, "--peak", "int8=100T", "--bandwidth", "300G")
+    assert "on yours, int8, batch 1" in own.out
+    assert "on tpu-v1, int8, batch 1" in ridgeline("analyze", path, "--machine", "tpu-v1").out
+
+
+def test_an_unknown_count_is_said(ridgeline: Run, tmp_path: Path) -> None:
+    made = node("TopK", ["x", "k"], ["y", "i"])
+    file = tmp_path / "top.onnx"
+    constants = {"k": weights(1, dtype="int64")}
+    file.write_bytes(model([made], {"x": (FLOAT, [1, 9])}, {"y": (FLOAT, None)}, constants))
+    assert "vector       unknown operations besides" in ridgeline("analyze", str(file)).out
+
+
+def test_a_batch_that_the_file_fixes_is_rewritten(ridgeline: Run, tmp_path: Path) -> None:
+    nodes = [node("Reshape", ["x", "s"], ["r"]), node("MatMul", ["r", "w"], ["y"])]
+    constants = {"s": weights(2, dtype="int64") * [1, 64], "w": weights(64, 8)}
+    file = tmp_path / "fixed.onnx"
+    inputs = {"x": (FLOAT, [1, 4, 16])}
+    file.write_bytes(model(nodes, inputs, {"y": (FLOAT, [1, 8])}, constants))
+    data = json.loads(ridgeline("analyze", str(file), "--batch", "1,32", "--json").out)
+    assert [one["totals"]["macs"] for one in data["workloads"]] == [512, 32 * 512]
+    assert "its first dimensions were rewritten to 32" in data["workloads"][1]["notes"][0]
+
+
+def test_a_workload_on_two_chips(ridgeline: Run, path: str) -> None:
+    shown = ridgeline("chips", "compare", "l4", "t4", "--model", path, "--batch", "4")
+    assert shown.code == 0
+    assert "weights stay on chip" in shown.out
+    data = json.loads(ridgeline("chips", "compare", "l4", "t4", "--model", path, "--json").out)
+    assert [one["chip"] for one in data["analyses"]] == ["l4", "t4"]
+
+
+def test_the_interface_in_python(path: str) -> None:
+    bound = package.analyze(path, "h100-sxm5", "fp8", batch=4)
+    assert bound.workload.macs == 4 * (8 * 14 * 14 * 27 + 80)
+    assert bound.batch == 4
+    again = package.analyze(package.read_onnx(path, batch=4), "h100-sxm5", "fp8")
+    assert again.workload.macs == bound.workload.macs
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--chip", "a1000"), "chips: there is no chip 'a1000'. Did you mean 'a10'"),
+        ((*CHIP[:3], "fp8"), "--precision: a100-sxm4-80gb has no peak in 'fp8'. It has: fp64, "),
+        ((*CHIP[:3], "f16"), "--precision: there is no precision 'f16'. Did you mean 'fp16'"),
+        (
+            (*CHIP, "--batch", "0"),
+            "--batch: '0' is not a list of whole numbers above 0. For example: --batch 1,8",
+        ),
+        (
+            (*CHIP, "--machine", "tpu-v1"),
+            "analyze: names several chips. Give one of --chip, --machine, or --peak with --band",
+        ),
+        (
+            ("--peak", "int8=100T", "--bandwidth", "300Gb"),
+            "--bandwidth: '300Gb' counts bits. Give bytes: 37.5GB/s",
+        ),
+        (
+            ("--peak", "int8=100T", "--bandwidth", "300"),
+            "--bandwidth: '300' is 300 bytes a second. Add the prefix: 300G for 300 GB/s",
+        ),
+        (
+            ("--peak", "int8=100T"),
+            "--chip: yours has no roofline: no source states the rate of its memory. Take another",
+        ),
+        (("--precision", "fp16"), "--precision: is given without a chip. Name one with --chip"),
+        (
+            ("--shape", "y=1,3,16,16"),
+            "model.onnx: --shape names 'y', which is no input of the model. Did you mean",
+        ),
+    ],
+)
+def test_faults(ridgeline: Run, path: str, arguments: tuple[str, ...], text: str) -> None:
+    found = ridgeline("analyze", path, *arguments)
+    assert found.code == 2
+    assert text[:40] in found.err
+    assert found.out == ""
+
+
+def test_a_missing_file_names_those_that_are_there(ridgeline: Run, path: str) -> None:
+    found = ridgeline("analyze", str(Path(path).parent / "modle.onnx"), *CHIP)
+    assert found.code == 2
+    assert "no such file" in found.err
+    assert "model.onnx" in found.err
+
+
+def test_an_open_dimension_names_the_option(ridgeline: Run, tmp_path: Path) -> None:
+    file = tmp_path / "open.onnx"
+    made = node("MatMul", ["x", "w"])
+    inputs = {"x": (FLOAT, ["N", "S", 16])}
+    file.write_bytes(model([made], inputs, {"y": (FLOAT, None)}, {"w": weights(16, 8)}))
+    found = ridgeline("analyze", str(file), *CHIP)
+    assert found.code == 2
+    assert "Pass --shape x=1,S,16 with numbers for S" in " ".join(found.err.split())
+    assert ridgeline("analyze", str(file), *CHIP, "--shape", "x=1,128,16").code == 0
+
+
+def test_long_names_are_cut(ridgeline: Run, tmp_path: Path) -> None:
+    made = node("MatMul", ["x", "w"], name="n" * 200)
+    file = tmp_path / "long.onnx"
+    inputs = {"x": (FLOAT, [1, 16])}
+    file.write_bytes(model([made], inputs, {"y": (FLOAT, None)}, {"w": weights(16, 8)}))
+    shown = ridgeline("analyze", str(file), *CHIP)
+    assert max(map(len, shown.out.splitlines())) <= 80
