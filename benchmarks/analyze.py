@@ -30,7 +30,11 @@ best, macs = None, None
 for _ in range(int(sys.argv[2])):
     start = time.process_time()
     with contextlib.redirect_stdout(io.StringIO()):
-        model = onnx_tool.Model(sys.argv[1])
+        proto = onnx.load(sys.argv[1])
+        for value in proto.graph.input:
+            for dim in value.type.tensor_type.shape.dim:
+                dim.dim_value = dim.dim_value or 1
+        model = onnx_tool.Model(proto)
         model.graph.graph_reorder_nodes()
         model.graph.shape_infer({})
         model.graph.profile()
