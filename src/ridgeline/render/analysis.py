@@ -179,7 +179,7 @@ def _is_decode(layer: Layer) -> bool:
 
 
 def as_json(bound: Bound) -> dict[str, Any]:
-    """Everything, for programs: `analysis.schema.json`. None is unknown."""
+    """Everything, for programs. None is unknown."""
     return {
         "model": bound.workload.name,
         "chip": bound.chip.name,
