@@ -35,7 +35,7 @@ def hold_weights(layers: Sequence[TiledLayer], machine: Machine, room: Room) -> 
     """The layers with the tiles that they hold, as far as there is room."""
     loads = [_load(layer, machine) for layer in layers]
     held: list[TiledLayer] = list(layers)
-    indices = [0, *(layer.plan.index for layer in layers[1:])]
+    indices = [layer.plan.index for layer in layers]
     for position in range(len(layers) - 1, 0, -1):
         found = _hold(position, layers[position], loads, indices, machine, room)
         if found is not None:
@@ -52,6 +52,9 @@ def _hold(
     room: Room,
 ) -> TiledLayer | None:
     """One layer with tiles held since some layer before it; `loads` then know of their Loads."""
+    if indices.count(layer.plan.index) > 1:
+        return None
+    order = sorted(set(indices))
     own = loads[position]
     tiles = [tile for column in layer.plan.columns for tile in column.tiles]
     if not tiles or own.port_cycles <= own.work_cycles:
@@ -63,18 +66,20 @@ def _hold(
     while count:
         spare, first = count * once, position
         used: dict[int, float] = {}
-        while spare > 0 and first > 0:
+        # Not while strips are made: a later one's instructions are of earlier layers.
+        while spare > 0 and first > 0 and indices.count(indices[first - 1]) == 1:
             first -= 1
             used[first] = min(spare, max(0.0, loads[first].work_cycles - loads[first].port_cycles))
             spare -= used[first]
         chosen = _spread(tiles, count)
         lines, places = _places(chosen, machine)
-        line = room(lines, max(0, first - 1), position)
+        begin = indices[max(0, first - 1)]
+        line = room(lines, order.index(begin), order.index(layer.plan.index))
         if line is not None:
             for before, cycles in used.items():
                 loads[before].port_cycles += cycles
             own.port_cycles -= count * saved
-            since = indices[max(0, first - 1)]
+            since = begin if begin > order[0] else 0
             held = [Held(tile, line + at, lane, since) for tile, (at, lane) in places]
             return replace(layer, held=tuple(held))
         count = count * 3 // 4
@@ -107,7 +112,7 @@ def _load(layer: TiledLayer, machine: Machine) -> _Load:
     if plan.kind in ("alias", "move"):
         return _Load(0.0, 0.0)
     rate = machine.device_memory.bytes_per_s / machine.clock_hz
-    rows = plan.output.layout.box.rows
+    rows = sum(box.rows for box in layer.boxes)
     array, vector, weights = 0.0, 0.0, 0.0
     for column in plan.columns:
         array += sum(_tile_cycles(machine, tile.k, rows) for tile in column.tiles)

@@ -6,97 +6,126 @@ the longest time is spilled, and the layers that touch it work through it in dou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from ridgeline.compiler.ahead import hold_weights
 from ridgeline.compiler.layout import Box, Region
-from ridgeline.compiler.plan import LayerPlan, Operand, TiledLayer, split_box
+from ridgeline.compiler.lines import Lines, Request
+from ridgeline.compiler.plan import LayerPlan, Operand, Segment, TiledLayer, split_box
+from ridgeline.compiler.strips import Run, Strips, Visit, source_box
 from ridgeline.errors import RidgelineError
 from ridgeline.machine.description import Machine
 
 TILE_SHARES = (2, 4, 8, 16, 32, 64)
 """Tried in turn: tiles of one layer may take 1 / share of the unified buffer."""
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """`lines` wanted from layer `first` to layer `last`; `role` says which port streams through."""
-
-    key: tuple[str, int, int]
-    lines: int
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Segment:
-    """Device layers in order, with the values that come from and go to device memory."""
-
-    layers: tuple[LayerPlan, ...]
-    entering: frozenset[int]
-    """id(root) of values that lie in device memory when the segment starts."""
-    leaving: frozenset[int]
-    """id(root) of values that must lie in device memory when it ends."""
+LEAST_OF_SHARE = 8
+"""Tiles have a share's part in this at least: smaller ones would load weights too often."""
+FOUND = 0.8
+"""Of the lines that are left, how many can be expected side by side."""
 
 
 def tile_and_allocate(
-    segment: Segment, machine: Machine, *, spread: bool = False, ahead: bool = False
+    segment: Segment,
+    machine: Machine,
+    *,
+    spread: bool = False,
+    ahead: bool = False,
+    runs: Sequence[Run] = (),
 ) -> list[TiledLayer]:
-    """Tiles and lines for every layer. Raises RidgelineError when one cannot fit at all.
+    """Tiles and lines for every visit of a layer, one for each strip of the `runs` that it lies in.
+    Raises RidgelineError when one cannot fit at all.
 
     With `ahead` weights come on chip before their layer where the buffer has lines left. `spread`
     lays a region over as many banks as it may have for itself, so that a store and a reader meet
     less often in one bank, and leaves fewer banks to the others.
     """
-    failure = ""
-    for share in TILE_SHARES:
-        spilled: set[int] = set()
-        while True:
-            budget = machine.unified_buffer.lines // share
-            failed = None
-            # A result in the lines of its input keeps a bank from being read while it is written,
-            # so it lies there only where the buffer is too small for both.
-            for in_place in (False, True):
-                attempt = _Attempt(segment, machine, spilled, budget, spread, in_place)
-                failed = attempt.run()
+    search = _Search(Strips(segment, runs), machine, spread)
+    attempt = search.run()
+    layers = attempt.tiled()
+    return hold_weights(layers, machine, attempt.room) if ahead else layers
+
+
+class _Search:
+    """The fewest values spilled that leave room for the rest, found one by one."""
+
+    def __init__(self, strips: Strips, machine: Machine, spread: bool) -> None:
+        self.strips = strips
+        self.machine = machine
+        self.spread = spread
+
+    def run(self) -> _Attempt:
+        """Raises RidgelineError when a layer cannot fit at all."""
+        failure = ""
+        for share in TILE_SHARES:
+            budget = self.machine.unified_buffer.lines // share
+            spilled: set[int] = set()
+            while True:
+                attempt, failed = self._attempt(spilled, budget)
                 if failed is None:
-                    layers = attempt.tiled()
-                    return hold_weights(layers, machine, attempt.room) if ahead else layers
-            victim = attempt.victim(failed)
-            if victim is None:
-                failure = attempt.complaint(failed)
-                break
-            spilled.add(victim)
-    raise RidgelineError(
-        failure,
-        where=f"machine {machine.name}",
-        fix="Use a machine with a larger unified buffer, or --set unified_buffer.bytes=...",
-    )
+                    return self._brought_back(attempt, budget)
+                victim = attempt.victim(failed)
+                if victim is None:
+                    failure = attempt.complaint(failed)
+                    break
+                spilled.add(victim)
+        raise RidgelineError(
+            failure,
+            where=f"machine {self.machine.name}",
+            fix="Use a machine with a larger unified buffer, or --set unified_buffer.bytes=...",
+        )
+
+    def _attempt(self, spilled: AbstractSet[int], budget: int) -> tuple[_Attempt, Request | None]:
+        """A result in the lines of its input keeps a bank from being read while it is written, so
+        it lies there only where the buffer is too small for both.
+        """
+        attempt = _Attempt(self.strips, self.machine, spilled, budget, self.spread, False)
+        failed = attempt.run()
+        if failed is not None:
+            attempt = _Attempt(self.strips, self.machine, spilled, budget, self.spread, True)
+            failed = attempt.run()
+        return attempt, failed
+
+    def _brought_back(self, attempt: _Attempt, budget: int) -> _Attempt:
+        """The same with each spilled value on chip, largest first, for which there is room after
+        all: others were spilled in vain before the one that mattered.
+        """
+        for root in sorted(attempt.spilled, key=lambda root: -self._bytes(root)):
+            tried, failed = self._attempt(attempt.spilled - {root}, budget)
+            if failed is None:
+                attempt = tried
+        return attempt
+
+    def _bytes(self, root: int) -> int:
+        layers = self.strips.segment.layers
+        operands = (o for layer in layers for o in (*layer.inputs, layer.output))
+        return next(o.layout.bytes for o in operands if id(o.root) == root)
 
 
-def source_box(layer: LayerPlan, operand: Operand, box: Box) -> Box:
-    """The rows of an operand that an output box of the layer takes."""
-    if layer.kind == "concat" and operand.layout.box.sizes != layer.output.layout.box.sizes:
-        return operand.layout.box
-    if layer.kind in ("elementwise", "concat"):
-        return operand.broadcast_box(box)
-    return layer.window.input_box(box, operand.layout)
-
-
-def shared_lines(segment: Segment, last_use: Mapping[int, int]) -> dict[int, int]:
+def shared_lines(strips: Strips) -> dict[int, int]:
     """Results that may take the lines of an input, by id(root): id(root) of that input.
 
-    They are computed line by line from an input of the same rows that nothing reads afterwards.
+    They are computed line by line from an input of the same rows that nothing reads afterwards,
+    and no strip but their own.
     """
     shared: dict[int, int] = {}
-    for position, layer in enumerate(segment.layers):
+    for position, layer in enumerate(strips.segment.layers):
         if layer.kind != "elementwise":
             continue
+        result, inside = id(layer.output.root), strips.innermost(position)
         for operand in layer.inputs:
-            root, alike = id(operand.root), operand.layout == layer.output.layout
-            if not operand.constant and alike and last_use[root] == position:
-                shared[id(layer.output.root)] = root
+            root = id(operand.root)
+            if operand.constant or operand.layout != layer.output.layout:
+                continue
+            if max(strips.users[root]) != position or strips.home(root) != inside:
+                continue
+            visits = [visit for visit in strips.visits if visit.position == position]
+            if strips.home(result) == inside and all(
+                visit.box_of(operand) == visit.box_of(layer.output) for visit in visits
+            ):
+                shared[result] = root
                 break
     return shared
 
@@ -106,32 +135,38 @@ class _Attempt:
 
     def __init__(
         self,
-        segment: Segment,
+        strips: Strips,
         machine: Machine,
-        spilled: set[int],
+        spilled: AbstractSet[int],
         budget_lines: int,
         spread: bool,
         in_place: bool,
     ) -> None:
+        self.strips = strips
         self.spread = spread
         self.in_place = in_place
-        self.segment = segment
+        self.segment = strips.segment
         self.machine = machine
-        self.spilled = spilled
+        self.spilled = frozenset(spilled)
         self.budget = budget_lines
         self.boxes: list[tuple[Box, ...]] = []
+        """Of each visit."""
         self.placed: dict[tuple[str, int, int], int] = {}
         self.requests: list[Request] = []
         self.shared: dict[int, int] = {}
-        self.pool = _Lines(machine, spread)
+        self.pool = Lines(machine, spread)
 
     def run(self) -> Request | None:
         """The request that found no room, or None when all did."""
         self.requests = self._tensor_requests()
-        for position, layer in enumerate(self.segment.layers):
-            boxes = self._choose_boxes(layer)
+        budgets = self._budgets()
+        every: dict[int, list[Box]] = {}
+        for visit in self.strips.visits:
+            boxes = self._choose_boxes(visit, budgets[visit.position])
             self.boxes.append(boxes)
-            self.requests += self._layer_requests(position, layer, boxes)
+            every.setdefault(visit.position, []).extend(boxes)
+        for position, boxes in every.items():
+            self.requests += self._layer_requests(position, self.segment.layers[position], boxes)
         # Largest first shares the fewest banks; where that finds no room, tiles come first at each
         # layer, because only tensors can be spilled.
         if self._place(sorted(self.requests, key=lambda r: -r.lines)) is None:
@@ -144,7 +179,7 @@ class _Attempt:
 
     def _place(self, order: list[Request]) -> Request | None:
         """Places requests in this order; the first that found no room, or None."""
-        pool = self.pool = _Lines(self.machine, self.spread)
+        pool = self.pool = Lines(self.machine, self.spread)
         self.placed = {}
         for request in order:
             line = pool.fit(request)
@@ -154,20 +189,20 @@ class _Attempt:
         return None
 
     def _tensor_requests(self) -> list[Request]:
-        spans: dict[int, list[int]] = {}
-        lines: dict[int, int] = {}
-        for position, layer in enumerate(self.segment.layers):
-            for operand in (*layer.inputs, layer.output):
-                if not operand.constant:
-                    spans.setdefault(id(operand.root), []).append(position)
-                    size = operand.layout.box.rows * operand.layout.row_lines
-                    lines[id(operand.root)] = size
         if self.in_place:
-            self.shared = shared_lines(self.segment, {r: max(span) for r, span in spans.items()})
+            self.shared = shared_lines(self.strips)
+        lines: dict[int, int] = {}
         together: dict[int, list[int]] = {}
-        for root, span in spans.items():
-            if root not in self.spilled:
-                together.setdefault(self._owner(root), []).extend(span)
+        for visit in self.strips.visits:
+            layer = self.segment.layers[visit.position]
+            for operand in (*layer.inputs, layer.output):
+                root = id(operand.root)
+                if operand.constant or root in self.spilled:
+                    continue
+                size = visit.box_of(operand).rows * operand.layout.row_lines
+                lines[root] = max(lines.get(root, 0), size)
+        for root in lines:
+            together.setdefault(self._owner(root), []).extend(self.strips.span(root))
         return [
             Request(("tensor", root, 0), lines[root], min(span), max(span))
             for root, span in together.items()
@@ -192,20 +227,29 @@ class _Attempt:
             total += box.rows * layer.output.layout.row_lines
         return total
 
-    def _choose_boxes(self, layer: LayerPlan) -> tuple[Box, ...]:
-        whole = layer.output.layout.box
+    def _budgets(self) -> list[int]:
+        """Lines for the tiles of each layer: its share, and less where values leave it no room."""
+        left = [self.machine.unified_buffer.lines] * len(self.segment.layers)
+        for request in self.requests:
+            for position in range(request.first, request.last + 1):
+                left[position] -= request.lines
+        least = self.budget // LEAST_OF_SHARE
+        return [min(self.budget, max(least, int(FOUND * lines))) for lines in left]
+
+    def _choose_boxes(self, visit: Visit, budget: int) -> tuple[Box, ...]:
+        layer, whole = self.segment.layers[visit.position], visit.box
         needs_tiles = not self._resident(layer.output) or any(
             not o.constant and not self._resident(o) for o in layer.inputs
         )
         along_rows = layer.kind == "concat" and any(
-            o.layout.box.sizes != whole.sizes for o in layer.inputs
+            o.layout.box.sizes != layer.output.layout.box.sizes for o in layer.inputs
         )
         if layer.kind == "alias" or along_rows or not needs_tiles:
             return (whole,)
         rows = whole.rows
         while rows > 1:
             boxes = tuple(split_box(whole, rows))
-            if 2 * max(self._tiled_lines(layer, b) for b in boxes) <= self.budget:
+            if 2 * max(self._tiled_lines(layer, b) for b in boxes) <= budget:
                 return boxes
             rows = max(1, (max(b.rows for b in boxes)) // 2 if len(boxes) > 1 else rows // 2)
         return tuple(split_box(whole, 1))
@@ -244,7 +288,7 @@ class _Attempt:
         ]
         if not candidates:
             return None
-        return max(candidates, key=lambda r: (r.lines * (1 + r.last - r.first), r.key[1])).key[1]
+        return max(candidates, key=lambda r: (r.lines * (1 + r.last - r.first), -r.first)).key[1]
 
     def complaint(self, failed: Request) -> str:
         """What does not fit, in words."""
@@ -258,33 +302,61 @@ class _Attempt:
         )
 
     def tiled(self) -> list[TiledLayer]:
-        """The layers with their regions."""
-        return [self._tiled(p, layer) for p, layer in enumerate(self.segment.layers)]
+        """The visits of layers with their regions."""
+        seen: dict[int, int] = {}
+        brought: set[tuple[int, int]] = set()
+        result: list[TiledLayer] = []
+        for visit, boxes in zip(self.strips.visits, self.boxes, strict=True):
+            number = seen.get(visit.position, 0)
+            layer = self._tiled(visit, boxes, number)
+            inputs = self.segment.layers[visit.position].inputs
+            of_strip = tuple(i for i, o in enumerate(inputs) if id(o.root) in visit.held)
+            brings = self._brings(visit, brought)
+            result.append(replace(layer, of_strip=of_strip, brings=brings))
+            seen[visit.position] = number + len(boxes)
+        return result
 
-    def _region(self, operand: Operand, box: Box, key: tuple[str, int, int]) -> Region:
+    def _brings(self, visit: Visit, brought: set[tuple[int, int]]) -> tuple[int, ...]:
+        """Operands in device memory that a visit is the first in its strip to read."""
+        found: list[int] = []
+        for index, operand in enumerate(self.segment.layers[visit.position].inputs):
+            root = id(operand.root)
+            kept = visit.held.get(root)
+            if kept is None or root not in self.segment.entering or root in self.spilled:
+                continue
+            if (root, kept.strip) not in brought:
+                brought.add((root, kept.strip))
+                found.append(index)
+        return tuple(found)
+
+    def _region(
+        self, operand: Operand, box: Box, visit: Visit, key: tuple[str, int, int]
+    ) -> Region:
         if not operand.constant and self._resident(operand):
             line = self.placed["tensor", self._owner(id(operand.root)), 0]
-            return Region(operand.layout, operand.layout.box, line)
+            return Region(operand.layout, visit.box_of(operand), line)
         return Region(operand.layout, box, self.placed[key])
 
-    def _tiled(self, position: int, layer: LayerPlan) -> TiledLayer:
-        boxes = self.boxes[position]
+    def _tiled(self, visit: Visit, boxes: tuple[Box, ...], before: int) -> TiledLayer:
+        """One visit, where so many boxes of the same layer were made before."""
+        position = visit.position
+        layer = self.segment.layers[position]
         if layer.kind == "alias":
             return TiledLayer(layer, boxes, ((),), (), ((),), False)
         inputs: list[tuple[Region, ...]] = []
         outputs: list[Region] = []
         loads: list[tuple[bool, ...]] = []
         for number, box in enumerate(boxes):
-            copy = number % 2
+            copy = (before + number) % 2
             regions: list[Region] = []
             for index, operand in enumerate(layer.inputs):
                 source = (
                     operand.layout.box if operand.constant else (source_box(layer, operand, box))
                 )
                 key = (f"in{index}", position, 0 if operand.constant else copy)
-                regions.append(self._region(operand, source, key))
+                regions.append(self._region(operand, source, visit, key))
             inputs.append(tuple(regions))
-            outputs.append(self._region(layer.output, box, ("out", position, copy)))
+            outputs.append(self._region(layer.output, box, visit, ("out", position, copy)))
             loads.append(
                 tuple(number == 0 if o.constant else not self._resident(o) for o in layer.inputs)
             )
@@ -292,63 +364,3 @@ class _Attempt:
         store = root in self.spilled or root in self.segment.leaving
         table = self.placed.get(("table", position, 0), 0)
         return TiledLayer(layer, boxes, tuple(inputs), tuple(outputs), tuple(loads), store, table)
-
-
-class _Lines:
-    """The unified buffer's lines over time."""
-
-    def __init__(self, machine: Machine, spread: bool) -> None:
-        self.spread = spread
-        self.lines = machine.unified_buffer.lines
-        self.bank_lines = machine.unified_buffer.lines_per_bank
-        self.taken: list[tuple[int, int, Request]] = []
-
-    def fit(self, request: Request) -> int | None:
-        """First line of room for the request over its whole life: the place that shares fewest
-        banks with what lives beside it, or a layer before or after; None when there is none.
-        """
-        alive = sorted(self._beside(request, 0))
-        # Layers overlap in time: the next one's loads run while this one's results are written.
-        # What lives at the same time counts twice, since it is near as well.
-        near = self._beside(request, 1)
-        best: tuple[int, int, int] | None = None
-        for start in self._starts(alive, request.lines):
-            end = start + request.lines
-            shared = self._shared_banks(alive, start, end) + self._shared_banks(near, start, end)
-            spanned = (end - 1) // self.bank_lines - start // self.bank_lines
-            found = (shared, -spanned if self.spread else 0, start)
-            best = min(best or found, found)
-        if best is None:
-            return None
-        self.taken.append((best[2], best[2] + request.lines, request))
-        return best[2]
-
-    def _beside(self, request: Request, layers: int) -> list[tuple[int, int]]:
-        """[start, end) of what lives together with the request, or within so many layers of it."""
-        return [
-            (start, end)
-            for start, end, other in self.taken
-            if other.first <= request.last + layers and request.first <= other.last + layers
-        ]
-
-    def _starts(self, alive: list[tuple[int, int]], lines: int) -> list[int]:
-        """Beginnings of room: after each neighbour, and at bank borders within a gap."""
-        starts: list[int] = []
-        cursor = 0
-        for start, end in [*alive, (self.lines, self.lines)]:
-            if start - cursor >= lines:
-                starts.append(cursor)
-                border = -(-cursor // self.bank_lines) * self.bank_lines
-                while border + lines <= start:
-                    starts.append(border)
-                    starts.append(max(cursor, border - lines // 2))
-                    border += self.bank_lines
-            cursor = max(cursor, end)
-        return starts
-
-    def _shared_banks(self, alive: list[tuple[int, int]], start: int, end: int) -> int:
-        first, last = start // self.bank_lines, (end - 1) // self.bank_lines
-        return sum(
-            max(0, min(last, (e - 1) // self.bank_lines) - max(first, s // self.bank_lines) + 1)
-            for s, e in alive
-        )

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ridgeline.compiler.allocate import Segment
 from ridgeline.compiler.emit import Emitter
 from ridgeline.compiler.lower_matmul import most_rows
-from ridgeline.compiler.plan import TILE_FIELDS, TiledLayer
+from ridgeline.compiler.plan import TILE_FIELDS, Segment, TiledLayer
 from ridgeline.compiler.schedule import prefetch
 from ridgeline.machine.description import Machine
 from ridgeline.machine.simulate import simulate_code

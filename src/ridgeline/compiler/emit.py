@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ridgeline.compiler.allocate import Segment, source_box
 from ridgeline.compiler.builder import Builder, State
 from ridgeline.compiler.held import ahead_of, with_held
 from ridgeline.compiler.layout import Box, Region, gathered, transfer
@@ -19,8 +18,9 @@ from ridgeline.compiler.lower_vector import (
     lower_real,
     lower_window,
 )
-from ridgeline.compiler.plan import Operand, TiledLayer, split_box
+from ridgeline.compiler.plan import Operand, Segment, TiledLayer, split_box
 from ridgeline.compiler.schedule import Ahead
+from ridgeline.compiler.strips import source_box
 from ridgeline.machine.code import Code
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Load, Store
@@ -88,14 +88,21 @@ class Emitter:
 
     def _load_residents(self, layer: TiledLayer) -> None:
         """Bring operands on chip that stay there and still lie in device memory."""
-        for operand, region, loaded in zip(
-            layer.plan.inputs, layer.inputs[0], layer.loads[0], strict=True
+        for index, (operand, region, loaded) in enumerate(
+            zip(layer.plan.inputs, layer.inputs[0], layer.loads[0], strict=True)
         ):
             root = id(operand.root)
-            if loaded or root not in self.segment.entering or root in self.on_chip:
+            if loaded or root not in self.segment.entering:
                 continue
-            self.on_chip |= {root}
-            box = self._needed(operand)
+            if index in layer.of_strip:
+                if index not in layer.brings:
+                    continue
+                box = region.box
+            elif root in self.on_chip:
+                continue
+            else:
+                self.on_chip |= {root}
+                box = self._needed(operand)
             for part in split_box(box, max(box.x1 - box.x0, -(-box.rows // layer.load_parts))):
                 self._load_box(operand, region, part, self.addresses[root], layer.plan.index)
 

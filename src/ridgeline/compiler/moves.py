@@ -89,6 +89,11 @@ def places(index: npt.NDArray[Any], sources: Sequence[Integers], layout: Layout)
     return np.where(moved < 0, fill, table[:, np.maximum(moved, 0)])
 
 
+def split_places(placed: Integers) -> tuple[Integers, Integers]:
+    """(source numbers, offsets in bytes) of `places`."""
+    return placed >> _SOURCE_SHIFT, placed & ((1 << _SOURCE_SHIFT) - 1)
+
+
 def walks(placed: Integers, box: Box, layout: Layout) -> Iterator[Walk]:
     """Descriptors that bring the rows of `box`."""
     part = placed[:, box.n0 : box.n1, box.y0 : box.y1, box.x0 : box.x1]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
-from ridgeline.compiler.allocate import Segment, tile_and_allocate
+from ridgeline.compiler.allocate import tile_and_allocate
 from ridgeline.compiler.analyse import Analyst
 from ridgeline.compiler.borders import Borders, host_segment
 from ridgeline.compiler.choose import Chooser
@@ -17,10 +17,11 @@ from ridgeline.compiler.emit import Emitter, Known
 from ridgeline.compiler.lower_matmul import most_rows
 from ridgeline.compiler.memory import Space
 from ridgeline.compiler.place import Placement, place
-from ridgeline.compiler.plan import LayerPlan, TiledLayer
+from ridgeline.compiler.plan import LayerPlan, Segment, TiledLayer
 from ridgeline.compiler.progress import Progress
 from ridgeline.compiler.refine import Trial, refine
 from ridgeline.compiler.schedule import Ahead, prefetch
+from ridgeline.compiler.strip_search import Runs, find_runs
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Graph, Node, Value
 from ridgeline.machine.check import check
@@ -37,6 +38,10 @@ LINK_PARTS = 16
 
 MOST_SPREAD = 20_000
 """Instructions of a program whose regions are tried over more banks, at most."""
+
+Way = tuple[Runs, list[TiledLayer]]
+"""Layers with the strips that some are made in."""
+Tiled = tuple[Segment, list[Way]]
 
 Dump = Callable[[str, str], None]
 
@@ -84,7 +89,7 @@ def compile_located(
     plans = run.plan()
     _tell(dump, "plan", lambda: dump_plan(plans))
     tiled = run.tile(plans)
-    _tell(dump, "tile", lambda: dump_tiles({n: made for n, (_, made) in tiled.items()}))
+    _tell(dump, "tile", lambda: dump_tiles({n: ways[0][1] for n, (_, ways) in tiled.items()}))
     run.assign_addresses(tiled)
     progress = Progress(done)
     progress.host(sum(len(part.nodes) for part in run.parts if not part.on_device))
@@ -174,11 +179,9 @@ class _Compilation:
     def root(self, value: Value) -> Value:
         return self.placement.storage[id(value)].root
 
-    def tile(
-        self, plans: dict[int, list[LayerPlan]]
-    ) -> dict[int, tuple[Segment, list[TiledLayer]]]:
-        """Tiles and unified-buffer lines of each device part."""
-        result: dict[int, tuple[Segment, list[TiledLayer]]] = {}
+    def tile(self, plans: dict[int, list[LayerPlan]]) -> dict[int, Tiled]:
+        """Tiles and unified-buffer lines of each device part, without and with strips."""
+        result: dict[int, Tiled] = {}
         for number, layers in plans.items():
             part = self.parts[number]
             segment = Segment(
@@ -186,21 +189,25 @@ class _Compilation:
                 frozenset(id(self.root(v)) for v in part.entering),
                 frozenset(id(self.root(v)) for v in part.leaving) | _rearranged(layers),
             )
-            result[number] = (segment, tile_and_allocate(segment, self.machine))
+            plain = tile_and_allocate(segment, self.machine)
+            ways: list[Way] = [((), plain)]
+            if any(_comes_and_goes(layer, segment) for layer in plain):
+                for runs in find_runs(segment, self.machine):
+                    ways.append((runs, tile_and_allocate(segment, self.machine, runs=runs)))
+            result[number] = (segment, ways)
         return result
 
-    def assign_addresses(self, tiled: dict[int, tuple[Segment, list[TiledLayer]]]) -> None:
+    def assign_addresses(self, tiled: dict[int, Tiled]) -> None:
         """Device addresses of all that leaves the chip, behind the constants."""
         self.constants = self.pool.bytes()
         self.device.take(self.constants.size)
-        for number, (segment, layers) in tiled.items():
+        for number, (_, ways) in tiled.items():
             for value in self.parts[number].entering:
                 self._address(id(self.root(value)), self.borders.bytes_of(self.root(value)))
-            for layer in layers:
+            for layer in (layer for _, layers in ways for layer in layers):
                 root = id(layer.plan.output.root)
                 if layer.store and layer.plan.kind != "alias":
                     self._address(root, layer.plan.output.layout.bytes)
-            del segment
         most = self.machine.device_memory.bytes
         if self.device.next_address > most:
             raise RidgelineError(
@@ -214,30 +221,31 @@ class _Compilation:
         if root not in self.addresses:
             self.addresses[root] = self.device.take(size_bytes)
 
-    def choose(
-        self, tiled: dict[int, tuple[Segment, list[TiledLayer]]], progress: Progress
-    ) -> dict[int, Trial]:
-        """The same layers in the rows of a MatMul and the parts that take the fewest cycles, and
-        their instructions.
+    def choose(self, tiled: dict[int, Tiled], progress: Progress) -> dict[int, Trial]:
+        """The same layers in the strips, the rows of a MatMul and the parts that take the fewest
+        cycles, and their instructions.
         """
         chooser = Chooser(self.machine, self.addresses, self.device.next_address)
         result: dict[int, Trial] = {}
-        for number, (segment, layers) in tiled.items():
-            first = [chooser.choose(segment, layer) for layer in layers]
+        for number, (segment, ways) in tiled.items():
+
+            def chosen(layers: list[TiledLayer], segment: Segment = segment) -> list[TiledLayer]:
+                return [chooser.choose(segment, layer) for layer in layers]
+
             one = partial(self._cost, self.parts[number], segment, {})
             cost = progress.watch(one, len(self.parts[number].nodes))
-            trial = cost(first)
-            starts = (
-                [chooser.choose(segment, layer) for layer in variant]
-                for variant in self._variants(segment, layers, len(trial.code))
+            tried = [(cost(chosen(layers)), way) for way in ways for _, layers in [way]]
+            first, (runs, layers) = min(tried, key=lambda one: one[0].cycles)
+            variants = self._variants(segment, runs, layers, len(first.code))
+            trials = chain(
+                (trial for trial, _ in tried), (cost(chosen(variant)) for variant in variants)
             )
-            trials = chain([trial], map(cost, starts))
             result[number] = refine(trials, cost, segment.entering, most_rows(self.machine))
             progress.finish()
         return result
 
     def _variants(
-        self, segment: Segment, layers: list[TiledLayer], size: int
+        self, segment: Segment, runs: Runs, layers: list[TiledLayer], size: int
     ) -> Iterator[list[TiledLayer]]:
         """Other places for the same regions: with weights that come ahead, and over more banks.
 
@@ -247,7 +255,9 @@ class _Compilation:
             for ahead in (False, True):
                 if not spread and not ahead:
                     continue
-                other = tile_and_allocate(segment, self.machine, spread=spread, ahead=ahead)
+                other = tile_and_allocate(
+                    segment, self.machine, spread=spread, ahead=ahead, runs=runs
+                )
                 if [x.store for x in other] != [x.store for x in layers]:
                     continue
                 if not ahead or any(layer.held for layer in other):
@@ -345,6 +355,12 @@ class _Compilation:
             if self.borders.needed_by_host(value)
             for offset, length in self._link_parts(value)
         ]
+
+
+def _comes_and_goes(layer: TiledLayer, segment: Segment) -> bool:
+    """Whether a layer stores what only this segment reads, because it found no room."""
+    root = id(layer.plan.output.root)
+    return layer.store and layer.plan.kind != "alias" and root not in segment.leaving
 
 
 def _rearranged(layers: list[LayerPlan]) -> frozenset[int]:

@@ -127,6 +127,17 @@ class LayerPlan:
     rearrangement: Rearrangement | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """Device layers in order, with the values that come from and go to device memory."""
+
+    layers: tuple[LayerPlan, ...]
+    entering: frozenset[int]
+    """id(root) of values that lie in device memory when the segment starts."""
+    leaving: frozenset[int]
+    """id(root) of values that must lie in device memory when it ends."""
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """A weight tile that lies in the unified buffer before its layer: row r at `line` + r.
@@ -165,6 +176,10 @@ class TiledLayer:
     """Rows of one MatMul at most, as `choose` found best; 0 until then."""
     held: tuple[Held, ...] = ()
     """Weight tiles that come on chip ahead of the layer."""
+    of_strip: tuple[int, ...] = ()
+    """Operands that lie on chip for one strip of a run only."""
+    brings: tuple[int, ...] = ()
+    """Those of them that come from device memory now."""
 
 
 def split_box(box: Box, most_rows: int) -> Sequence[Box]:

@@ -24,6 +24,8 @@ from ridgeline.machine.program import HostSegment
 
 Integers = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
+Write = tuple[int, Integers, slice]
+"""An instruction's number, the lines that it writes and the bytes of each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,45 +52,43 @@ def frames(layers: Sequence[TiledLayer], steps: Sequence[Step], machine: Machine
     Where other layers write to a box before its last line is made, no step leaves it whole: then
     each write to it is a frame.
     """
-    writers: dict[int, list[tuple[int, Integers]]] = {}
+    writers: dict[int, list[Write]] = {}
     for step in steps:
         if isinstance(step.work, HostSegment):
             continue
         lines = buffer_writes(step.work, machine)
         if lines.size:
-            writers.setdefault(step.work.layer, []).append((step.number, lines))
+            lanes = written_lanes(step.work)
+            writers.setdefault(step.work.layer, []).append((step.number, lines, lanes))
     found: list[Frame] = []
+    visits: dict[int, list[TiledLayer]] = {}
     for layer in layers:
-        if layer.plan.kind == "alias":
-            continue
-        own = writers.get(layer.plan.index, [])
-        others = [w for index, w in writers.items() if index != layer.plan.index]
-        for frame in _frames_of(layer, own):
+        if layer.plan.kind != "alias":
+            visits.setdefault(layer.plan.index, []).append(layer)
+    for number, visited in visits.items():
+        own = writers.get(number, [])
+        others = [w for index, w in writers.items() if index != number]
+        for frame in _frames_of(visited, own):
             disturbed = any(_disturbs(frame, writes) for writes in others)
-            found += _by_write(frame, own, steps) if disturbed else [frame]
+            found += _by_write(frame, own) if disturbed else [frame]
     return sorted(found, key=lambda frame: frame.last)
 
 
-def _disturbs(frame: Frame, writes: Sequence[tuple[int, Integers]]) -> bool:
+def _disturbs(frame: Frame, writes: Sequence[Write]) -> bool:
     start, end = frame.region.line, frame.region.line + frame.region.lines
     return any(
         frame.first < number < frame.last and bool(((lines >= start) & (lines < end)).any())
-        for number, lines in writes
+        for number, lines, _ in writes
     )
 
 
-def _by_write(
-    frame: Frame, own: Sequence[tuple[int, Integers]], steps: Sequence[Step]
-) -> list[Frame]:
+def _by_write(frame: Frame, own: Sequence[Write]) -> list[Frame]:
     """A frame for each instruction that writes to it, of what that writes."""
-    found: list[Frame] = []
-    for number, lines in own:
-        work = steps[number].work
-        if frame.first <= number <= frame.last and _within(frame.region, lines):
-            assert not isinstance(work, HostSegment)
-            made = replace(frame, first=number, last=number, lines=lines, lanes=written_lanes(work))
-            found.append(made)
-    return found
+    return [
+        replace(frame, first=number, last=number, lines=lines, lanes=lanes)
+        for number, lines, lanes in own
+        if frame.first <= number <= frame.last and _within(frame.region, lines)
+    ]
 
 
 def buffer_writes(instruction: Instruction, machine: Machine) -> Integers:
@@ -105,29 +105,46 @@ def written_lanes(instruction: Instruction) -> slice:
     return slice(0, 0)
 
 
-def _frames_of(layer: TiledLayer, writers: Sequence[tuple[int, Integers]]) -> list[Frame]:
-    """Boxes in order; neighbours lie in other lines, so that a write tells where it belongs."""
-    places: list[tuple[Region, Box]] = []
-    for box, region in zip(layer.boxes, layer.outputs, strict=True):
-        # A region that holds the whole tensor is written box by box, but each line once.
-        box = region.box if region.box.rows > box.rows else box
-        if not places or places[-1][0] != region:
-            places.append((region, box))
+def _frames_of(visits: Sequence[TiledLayer], writers: Sequence[Write]) -> list[Frame]:
+    """Boxes in order: what is written to other lines, or again, belongs to the next one."""
+    places: list[tuple[TiledLayer, Region, Box]] = []
+    for layer in visits:
+        for box, region in zip(layer.boxes, layer.outputs, strict=True):
+            # A region that holds the whole tensor is written box by box, but each line once.
+            box = region.box if region.box.rows > box.rows else box
+            if not places or places[-1][1] != region:
+                places.append((layer, region, box))
     found: list[Frame] = []
     current, begun, last = 0, -1, -1
-    for number, lines in writers:
-        following = current + 1
-        if not _within(places[current][0], lines):
-            if following >= len(places) or not _within(places[following][0], lines):
+    written = _Written(places[0][1])
+    for number, lines, lanes in writers:
+        region, following = places[current][1], current + 1
+        if not _within(region, lines) or (written.again(lines, lanes) and following < len(places)):
+            if following >= len(places) or not _within(places[following][1], lines):
                 continue  # another operand's lines
             if last >= 0:
-                found.append(Frame(layer, *places[current], begun, last))
-            current, begun = following, -1
+                found.append(Frame(*places[current], begun, last))
+            current, begun, written = following, -1, _Written(places[following][1])
+        written.add(lines, lanes)
         begun = number if begun < 0 else begun
         last = number
     if begun >= 0:
-        found.append(Frame(layer, *places[current], begun, last))
+        found.append(Frame(*places[current], begun, last))
     return found
+
+
+class _Written:
+    """Which bytes of a region were written."""
+
+    def __init__(self, region: Region) -> None:
+        self.first = region.line
+        self.bytes = np.zeros((region.lines, region.layout.line_bytes), np.bool_)
+
+    def again(self, lines: Integers, lanes: slice) -> bool:
+        return bool(self.bytes[lines - self.first, lanes].any())
+
+    def add(self, lines: Integers, lanes: slice) -> None:
+        self.bytes[lines - self.first, lanes] = True
 
 
 def _within(region: Region, lines: Integers) -> bool:
