@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from ridgeline.compiler.grouped import tile_outputs
 from ridgeline.compiler.pipeline import compile_located
 from ridgeline.compiler.plan import Segment, TiledLayer
 from ridgeline.compiler.strips import Run
+from ridgeline.ir import Node
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Load, LoadWeights
 from ridgeline.machine.loader import load_machine

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from compile_cases import graph_of, small_machine
 from numeric_cases import convolution
 from ridgeline.compiler import compile
-from ridgeline.compiler.allocate import Request, _Lines  # pyright: ignore[reportPrivateUsage]
 from ridgeline.compiler.layout import Box, Layout, Region, transfer
+from ridgeline.compiler.lines import Lines, Request
 from ridgeline.compiler.plan import Window, split_box
 from ridgeline.compiler.schedule import prefetch
 from ridgeline.machine.code import Code
@@ -87,7 +87,7 @@ def test_a_box_survives_the_way_on_chip_and_back(
 )
 def test_no_two_live_regions_overlap(wanted: list[tuple[int, int, int]], spread: bool) -> None:
     machine = small_machine()
-    pool = _Lines(machine, spread)
+    pool = Lines(machine, spread)
     placed: list[tuple[int, Request]] = []
     for number, (lines, first, length) in enumerate(wanted):
         request = Request(("tensor", number, 0), lines, first, first + length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -19,6 +20,8 @@ from ridgeline.compiler.strips import Run, Strips, may_be_stripped, source_box
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Graph
 from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions import MatMul
+from ridgeline.machine.ledger import ledger, owners_of, windows_of
 from ridgeline.machine.simulate import simulate
 
 
@@ -186,3 +189,39 @@ def _segments(graph: Graph) -> list[Segment]:
         patch.setattr(pipeline, "tile_and_allocate", kept)
         compile_located(graph, small_machine("weight-stationary", "unified_buffer.bytes=65536"))
     return found[:1]
+
+
+def test_the_report_tells_strips_apart() -> None:
+    """Windows follow the strips, and what is multiplied again is not counted as useful."""
+    graph = long_chain()
+    machine = small_machine(
+        "weight-stationary", "unified_buffer.bytes=1024", "device_memory.bytes_per_s=100e6"
+    )
+    program = compile_located(graph, machine).program
+    visits = [layer.visits for layer in program.layers]
+    assert max(visits) > 1
+    trace = simulate(program)
+    account = ledger(trace)
+    multiplied = Counter[int]()
+    for instruction in program.instructions:
+        if isinstance(instruction, MatMul):
+            multiplied[instruction.layer] += instruction.macs
+    for number, layer in enumerate(program.layers):
+        entries = account.layers[number]
+        if layer.placed == "array":
+            assert entries["useful"] == layer.macs
+            assert entries["useful"] + entries["again"] == multiplied[number]
+    assert sum(account.total().values()) == trace.cycles * account.slots_per_cycle
+    assert account.total()["again"] > 0
+    (segment,) = [s for s in trace.segments if not s.host]
+    owners = owners_of(segment.events)
+    visited = {number for number, count in enumerate(visits) if count > 1}
+    windows = windows_of(segment, owners, visited)
+    ends = [end for _, end in windows]
+    assert ends == sorted(ends)
+    assert ends[-1] == segment.cycles
+    counted = Counter(layer for layer, _ in windows)
+    for number in visited:
+        assert counted[number] >= visits[number] > 1
+    # Without strips a layer has one window.
+    assert {counted[number] for number in range(len(visits)) if number not in visited} <= {1}

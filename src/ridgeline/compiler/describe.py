@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from ridgeline.compiler.place import Placement
@@ -17,12 +18,18 @@ from ridgeline.ops.primitive import cost_of
 Placed = Literal["array", "vector", "move", "host"]
 
 
-def describe_layers(graph: Graph, placement: Placement, machine: Machine) -> tuple[Layer, ...]:
+def describe_layers(
+    graph: Graph, placement: Placement, machine: Machine, tiled: Iterable[TiledLayer]
+) -> tuple[Layer, ...]:
     """One line of the report for every node, in order."""
-    return tuple(_layer(node, placement, machine) for node in graph.nodes)
+    visits = Counter(layer.plan.index for layer in tiled)
+    return tuple(
+        _layer(node, placement, machine, max(1, visits[number]))
+        for number, node in enumerate(graph.nodes)
+    )
 
 
-def _layer(node: Node, placement: Placement, machine: Machine) -> Layer:
+def _layer(node: Node, placement: Placement, machine: Machine, visits: int) -> Layer:
     primitive = PRIMITIVES.get(node.op)
     cost = primitive.cost(node) if primitive else cost_of(node)
     return Layer(
@@ -37,6 +44,7 @@ def _layer(node: Node, placement: Placement, machine: Machine) -> Layer:
         shape=node.output.type.shape,
         reason=placement.reasons[id(node)] or "",
         origin=node.origin,
+        visits=visits,
     )
 
 

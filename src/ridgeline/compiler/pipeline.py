@@ -95,7 +95,7 @@ def compile_located(
     progress.host(sum(len(part.nodes) for part in run.parts if not part.on_device))
     chosen = run.choose(tiled, progress)
     _tell(dump, "choose", lambda: dump_tiles({n: t.layers for n, t in chosen.items()}))
-    program = run.emit({number: trial.code for number, trial in chosen.items()})
+    program = run.emit(chosen)
     _tell(dump, "emit", lambda: dump_program(program))
     check(program)
     layers = tuple(layer for trial in chosen.values() for layer in trial.layers)
@@ -234,7 +234,7 @@ class _Compilation:
 
             one = partial(self._cost, self.parts[number], segment, {})
             cost = progress.watch(one, len(self.parts[number].nodes))
-            tried = [(cost(chosen(layers)), way) for way in ways for _, layers in [way]]
+            tried = [(cost(chosen(way[1])), way) for way in ways]
             first, (runs, layers) = min(tried, key=lambda one: one[0].cycles)
             variants = self._variants(segment, runs, layers, len(first.code))
             trials = chain(
@@ -280,7 +280,7 @@ class _Compilation:
         host_bytes, device_bytes = self.borders.host.next_address, self.device.next_address
         return prefetch(code, self.machine, host_bytes, device_bytes, ahead)
 
-    def emit(self, codes: dict[int, Code]) -> Program:
+    def emit(self, chosen: dict[int, Trial]) -> Program:
         """The program: every segment with its transfers, waits and layers."""
         borders = self.borders
         for part in self.parts:
@@ -291,7 +291,7 @@ class _Compilation:
         segments: list[ProgramSegment] = []
         for number, part in enumerate(self.parts):
             if part.on_device:
-                segments.append(DeviceSegment(codes[number]))
+                segments.append(DeviceSegment(chosen[number].code))
             else:
                 segments.append(
                     host_segment(
@@ -302,7 +302,12 @@ class _Compilation:
             name=self.graph.name,
             machine=self.machine,
             segments=tuple(segments),
-            layers=describe_layers(self.graph, self.placement, self.machine),
+            layers=describe_layers(
+                self.graph,
+                self.placement,
+                self.machine,
+                (layer for trial in chosen.values() for layer in trial.layers),
+            ),
             constants=self.constants,
             device_bytes=device_bytes,
             host_bytes=host_bytes,

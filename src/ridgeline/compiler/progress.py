@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from ridgeline.compiler.plan import TiledLayer
 from ridgeline.compiler.refine import MOST_INSTRUCTIONS, MOST_OF_SMALL, SMALL, Cost, Trial
 
-STARTS = 4
+STARTS = 6
 """Trials of a segment before the search, at most."""
 
 

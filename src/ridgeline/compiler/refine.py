@@ -35,8 +35,8 @@ class Trial:
     cycles: int
 
 
-TRIED, TRIED_SMALL = 2, 4
-"""Starts that are improved: those that take fewest cycles as they are; more of a small program."""
+TRIED = 2
+"""Starts that are improved: those that take fewest cycles as they are."""
 
 Change = dict[str, int]
 """Fields of a TiledLayer that are set otherwise."""
@@ -54,10 +54,8 @@ def refine(
     `entering`: id(root) of what lies in device memory when the segment begins. A MatMul streams
     `most_rows` at most.
     """
-    trials = nsmallest(TRIED_SMALL, starts, key=lambda trial: trial.cycles)
-    left = MOST_OF_SMALL
-    if len(trials[0].code) > SMALL:
-        trials, left = trials[:TRIED], MOST_INSTRUCTIONS
+    trials = nsmallest(TRIED, starts, key=lambda trial: trial.cycles)
+    left = MOST_OF_SMALL if len(trials[0].code) <= SMALL else MOST_INSTRUCTIONS
     results: list[Trial] = []
     for number, trial in enumerate(trials):
         most = left // (len(trials) - number)

@@ -4,20 +4,22 @@ A slot is one element of the array in one cycle. Slots of a cycle in which the a
 to the layer of its MatMul: useful or unused. Slots of other cycles belong to the layer whose window
 it is (a window ends when the last instruction of its layer drains) and have one reason. So a
 layer's useful slots are exactly its own multiply-accumulates, and all entries sum to the total.
+What strips share and make again is told apart from them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from ridgeline.machine.instructions import MatMul
+from ridgeline.machine.instructions import MatMul, Unit
 from ridgeline.machine.instructions.array import planes
 from ridgeline.machine.program import HostSegment, Program
 from ridgeline.machine.simulate import Event, SegmentTrace, Trace
 from ridgeline.machine.stalls import REASONS, SegmentStalls, Stall
 
-ENTRIES = ("useful", "unused", *REASONS[:7], "host", *REASONS[7:])
+ENTRIES = ("useful", "again", "unused", *REASONS[:7], "host", *REASONS[7:])
 """Every entry, in order of priority."""
 
 Slots = dict[str, int]
@@ -60,6 +62,7 @@ def ledger(trace: Trace) -> Ledger:
             book.add_host(segment, made)
         else:
             book.add_device(segment)
+    book.part_again()
     array = trace.program.machine.array
     return Ledger(
         array.rows * array.cols,
@@ -76,8 +79,9 @@ def ledger(trace: Trace) -> Ledger:
 def table3(account: Ledger) -> dict[str, float]:
     """The rows of Table 3 of the TPU v1 paper (Jouppi et al. 2017), in percent of all cycles.
 
-    Array active, weight stall, weight shift and non-matrix sum to 100; useful and unused MACs to
-    array active. The last two are counters that overlap with the others.
+    Array active, weight stall, weight shift and non-matrix sum to 100; useful and unused MACs (and
+    those that are made again) to array active. The last two are counters that overlap with the
+    others.
     """
     total = account.total()
     cycles = max(account.cycles, 1)
@@ -106,9 +110,21 @@ class _Book:
         count = len(program.layers)
         self.layers: list[Slots] = [dict.fromkeys(ENTRIES, 0) for _ in range(count + 1)]
         self.windows: list[tuple[int, int]] = [(0, 0)] * count
+        self.visited = {i for i, layer in enumerate(program.layers) if layer.visits > 1}
+        self.needed = [layer.macs for layer in program.layers]
+        self.macs = [0] * (count + 1)
         self.active_cycles = 0
         self.read_after_write_cycles = 0
         self.input_cycles = 0
+
+    def part_again(self) -> None:
+        """Tells apart what visited layers multiply more than they need: rows that strips share."""
+        for layer in self.visited:
+            entries, macs = self.layers[layer], self.macs[layer]
+            if macs > self.needed[layer]:
+                again = entries["useful"] * (macs - self.needed[layer]) // macs
+                entries["useful"] -= again
+                entries["again"] += again
 
     def add_host(self, segment: SegmentTrace, made: HostSegment) -> None:
         """A host segment is the window of its layers, in equal parts."""
@@ -123,7 +139,7 @@ class _Book:
         for event, layer in zip(segment.events, owners, strict=True):
             if isinstance(event.instruction, MatMul):
                 self._add_active(event, event.instruction, layer)
-        windows = windows_of(segment, owners)
+        windows = windows_of(segment, owners, self.visited)
         place = 0
         for stall in SegmentStalls(segment, self.machine).all():
             while windows[place][1] <= stall.begin:
@@ -143,6 +159,7 @@ class _Book:
         active = instruction.timing(self.machine).issue_cycles
         useful = instruction.macs * planes(instruction.format)
         entries["useful"] += useful
+        self.macs[layer] += instruction.macs
         entries["unused"] += active * self.per_cycle - useful
         # Between two passes of one instruction the array waits for the second's operand.
         entries["weight shift"] += (event.issued - event.start - active) * self.per_cycle
@@ -173,20 +190,54 @@ def owners_of(events: Sequence[Event]) -> list[int]:
     return owners
 
 
-def windows_of(segment: SegmentTrace, owners: Sequence[int]) -> list[tuple[int, int]]:
-    """(layer, end) in order of layers: windows partition the segment; the last ends with it.
+def windows_of(
+    segment: SegmentTrace, owners: Sequence[int], visited: AbstractSet[int] = frozenset()
+) -> list[tuple[int, int]]:
+    """(layer, end) in order of time: windows partition the segment; the last ends with it.
 
-    Layers are numbered in order of dependence; a prefetch for a later one may come before them.
+    Layers are numbered in order of dependence; a prefetch for a later one may come before them. Of
+    `visited` layers each visit is a window, that ends where the vector unit turns to another layer
+    (or the loads, of layers that it does not work for).
     """
     last: dict[int, int] = {}
     for event, layer in zip(segment.events, owners, strict=True):
         last[layer] = max(last.get(layer, 0), event.drained)
+    visits = _visits(segment, owners, visited)
     windows: list[tuple[int, int]] = []
     end = 0
     for layer in sorted(last):
-        end = max(end, last[layer])
-        windows.append((layer, end))
+        for one, drained in visits.get(layer, []):
+            end = max(end, drained)
+            windows.append((one, end))
+        if layer not in visited or last[layer] > end:
+            end = max(end, last[layer])
+            windows.append((layer, end))
     if not windows:
         return [(-1, segment.cycles)]
     windows[-1] = (windows[-1][0], segment.cycles)
     return windows
+
+
+def _visits(
+    segment: SegmentTrace, owners: Sequence[int], visited: AbstractSet[int]
+) -> dict[int, list[tuple[int, int]]]:
+    """By the first of visited layers that follow each other: (layer, end) of each visit in time."""
+    group: dict[int, int] = {}
+    for layer in sorted(visited):
+        group[layer] = group.get(layer - 1, layer)
+    made: dict[int, list[tuple[int, int]]] = {}
+    vector = {
+        layer
+        for event, layer in zip(segment.events, owners, strict=True)
+        if event.instruction.unit is Unit.VECTOR
+    }
+    for event, layer in zip(segment.events, owners, strict=True):
+        unit = Unit.VECTOR if layer in vector else Unit.LOAD
+        if layer not in visited or event.instruction.unit is not unit:
+            continue
+        windows = made.setdefault(group[layer], [])
+        if windows and windows[-1][0] == layer:
+            windows[-1] = (layer, max(windows[-1][1], event.drained))
+        else:
+            windows.append((layer, event.drained))
+    return made

@@ -59,6 +59,8 @@ class Layer:
     shape: tuple[int, ...]
     reason: str = ""
     origin: tuple[str, ...] = ()
+    visits: int = 1
+    """Times that it is computed, a part each time, between those of the layers around it."""
 
 
 class DeviceSegment:
@@ -276,6 +278,7 @@ def _layer_from_dict(d: Mapping[str, Any]) -> Layer:
         shape=integers(d["shape"]),
         reason=text(d["reason"]),
         origin=tuple(text(o) for o in d["origin"]),
+        visits=integer(d.get("visits", 1), least=1),
         **{key: integer(d[key]) for key in counted},
     )
 

@@ -95,6 +95,7 @@ def _key(prefix: str, name: str) -> str:
 
 LEDGER_ENTRIES: dict[str, str] = {
     "useful": "multiply-accumulates that the model needs",
+    "again": "rows that two strips of a layer share, multiplied once more",
     "unused": "array elements without work: tiles that do not fill it",
     "weight stall": "the array waits for weights from memory",
     "weight shift": "the array waits while weights shift into it",
