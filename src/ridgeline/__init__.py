@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ridgeline.api import (
         Demand,
+        advise,
         analyze,
         choose,
         compile,
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Demand",
     "__version__",
+    "advise",
     "analyze",
     "choose",
     "compile",

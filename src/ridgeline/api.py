@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy.typing as npt
 
+from ridgeline.advice.advise import Advised, advise_on
+from ridgeline.advice.case import Case
 from ridgeline.chips.loader import chip_names, load_chip
 from ridgeline.chips.sheet import Chip
 from ridgeline.compiler import pipeline as compiler_pipeline
@@ -144,6 +146,32 @@ def analyze(
     return bound_of(workload, sheet, precision or usual_precision(sheet))
 
 
+def advise(
+    model: Path | str | bytes | Graph,
+    chip: Chip | Machine | str,
+    precision: str | None = None,
+    *,
+    batch: int | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> Advised:
+    """What would help a model on a chip: each change made and costed again, most saved first.
+
+    Arguments are those of `analyze`. Of each change the seconds saved of a sample's time, as an
+    interval (below 0: slower), and the latency of a run after it.
+    """
+    if isinstance(model, Graph):
+        workload, unfused = workload_of(model), workload_of(model, fused=False)
+    else:
+        (workload,) = read_workloads(model, [batch], shapes)
+        (unfused,) = read_workloads(model, [batch], shapes, fused=False)
+    sheet = load_chip(chip) if isinstance(chip, str) else chip
+    target = f"--machine {sheet.name}" if isinstance(sheet, Machine) else f"--chip {sheet.name}"
+    sheet = chip_of(sheet) if isinstance(sheet, Machine) else sheet
+    name = str(model) if isinstance(model, (Path, str)) else "MODEL.onnx"
+    case = Case(workload, sheet, precision or usual_precision(sheet))
+    return advise_on(case, unfused, name, target)
+
+
 def choose(
     models: Sequence[str],
     *,
@@ -183,10 +211,12 @@ def _job(text: str, precision: str | None, context: int | None) -> Job:
 
 
 __all__ = [
+    "Advised",
     "Bound",
     "Choice",
     "Demand",
     "Prediction",
+    "advise",
     "analyze",
     "choose",
     "compile",

@@ -24,7 +24,15 @@ def update(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.mark.parametrize(
-    "name", ["tutorial.md", "one_convolution.md", "chips.md", "spec_sheets.md", "whole_models.md"]
+    "name",
+    [
+        "tutorial.md",
+        "one_convolution.md",
+        "chips.md",
+        "spec_sheets.md",
+        "whole_models.md",
+        "advice.md",
+    ],
 )
 def test_examples_print_what_the_page_says(name: str, update: bool, tmp_path: Path) -> None:
     path = DOCS / name

@@ -1,4 +1,4 @@
-"""The command that puts a model on a chip, and its options."""
+"""The commands that put a model on a chip, and their options."""
 
 from __future__ import annotations
 
@@ -10,32 +10,39 @@ import typer
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+Model = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="With weights or without.")]
+OnChip = Annotated[str | None, typer.Option("--chip", metavar="NAME|FILE", help="Of `chips list`.")]
+OnMachine = Annotated[
+    str | None, typer.Option("--machine", "-m", metavar="NAME|FILE", help="Of `machines`.")
+]
+Peaks = Annotated[
+    list[str] | None,
+    typer.Option("--peak", metavar="FORMAT=PEAK", help="Your own chip: --peak int8=100T."),
+]
+Bandwidth = Annotated[
+    str | None,
+    typer.Option("--bandwidth", metavar="RATE", help="Its memory: --bandwidth 300GB/s."),
+]
+Precision = Annotated[
+    str | None, typer.Option("--precision", metavar="FORMAT", help="Such as fp16 or int8.")
+]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option("--shape", metavar="NAME=D0,D1,...", help="Dimensions of an input."),
+]
+
+
 def analyze(
-    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="With weights or without.")],
-    chip: Annotated[
-        str | None, typer.Option("--chip", metavar="NAME|FILE", help="Of `chips list`.")
-    ] = None,
-    machine: Annotated[
-        str | None, typer.Option("--machine", "-m", metavar="NAME|FILE", help="Of `machines`.")
-    ] = None,
-    peak: Annotated[
-        list[str] | None,
-        typer.Option("--peak", metavar="FORMAT=PEAK", help="Your own chip: --peak int8=100T."),
-    ] = None,
-    bandwidth: Annotated[
-        str | None,
-        typer.Option("--bandwidth", metavar="RATE", help="Its memory: --bandwidth 300GB/s."),
-    ] = None,
-    precision: Annotated[
-        str | None, typer.Option("--precision", metavar="FORMAT", help="Such as fp16 or int8.")
-    ] = None,
+    model: Model,
+    chip: OnChip = None,
+    machine: OnMachine = None,
+    peak: Peaks = None,
+    bandwidth: Bandwidth = None,
+    precision: Precision = None,
     batch: Annotated[
         str | None, typer.Option("--batch", metavar="N,...", help="Samples in one run: 1,8.")
     ] = None,
-    shape: Annotated[
-        list[str] | None,
-        typer.Option("--shape", metavar="NAME=D0,D1,...", help="Dimensions of an input."),
-    ] = None,
+    shape: Shapes = None,
     layers: Annotated[
         int, typer.Option("--layers", min=0, metavar="N", help="Layers in the table.")
     ] = 12,
@@ -48,5 +55,30 @@ def analyze(
         AnalyzeOptions(
             *(model, chip, machine, tuple(peak or ()), bandwidth, precision, batch),
             *(tuple(shape or ()), layers, json),
+        )
+    )
+
+
+def advise(
+    model: Model,
+    chip: OnChip = None,
+    machine: OnMachine = None,
+    peak: Peaks = None,
+    bandwidth: Bandwidth = None,
+    precision: Precision = None,
+    batch: Annotated[
+        str | None, typer.Option("--batch", metavar="N", help="Samples in one run.")
+    ] = None,
+    shape: Shapes = None,
+    json: Json = False,
+) -> None:
+    """Say what would make a model faster on a chip, by how much, and what would not."""
+    from ridgeline.cli.advise import show_advice
+    from ridgeline.cli.analyze import AnalyzeOptions
+
+    show_advice(
+        AnalyzeOptions(
+            *(model, chip, machine, tuple(peak or ()), bandwidth, precision, batch),
+            *(tuple(shape or ()), 0, json),
         )
     )

@@ -368,6 +368,7 @@ def gemm(
 
 
 app.command()(analysis_commands.analyze)
+app.command()(analysis_commands.advise)
 app.command()(sheet_commands.scoreboard)
 app.command()(sheet_commands.explain)
 app.command()(sheet_commands.choose)

@@ -122,7 +122,7 @@ def roof_of(chip: Chip, precision: str) -> Roof:
     vector = chip.peak("fp32").dense.value if "fp32" in chip.precisions() else None
     links = [x.bandwidth.value for x in chip.links if x.bandwidth and x.name.startswith("PCIe")]
     return Roof(
-        *(chip, precision, peak, _storage(precision), memory),
+        *(chip, precision, peak, storage_of(precision), memory),
         *(max(on_chip, key=_size, default=None), max(links, default=None), vector),
         *(fractions, grid, _array(chip, peak), basis, spreads, elsewhere),
     )
@@ -145,7 +145,7 @@ def _size(memory: Memory) -> float:
     return memory.size.value if memory.size is not None else 0.0
 
 
-def _storage(precision: str) -> Storage:
+def storage_of(precision: str) -> Storage:
     """Four-bit precisions keep activations in 8 bits; weight-only formats in 16."""
     if precision in ("int8_wo", "int4_wo"):
         return Storage(4 if precision == "int4_wo" else 8, 16)

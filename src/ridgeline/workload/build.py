@@ -23,20 +23,21 @@ KEYS = "channels"
 """The axis of a product of queries and keys over which attention then sums."""
 
 
-def workload_of(graph: Graph, batch: int | None = None) -> Workload:
+def workload_of(graph: Graph, batch: int | None = None, *, fused: bool = True) -> Workload:
     """What a graph has to do, from the shapes of its values alone.
 
     Works on a graph as it was read or after any pass. `batch` is the first dimension of the first
-    input unless told.
+    input unless told. Without `fused` every node is a layer.
     """
-    return _Builder(graph).build(batch)
+    return _Builder(graph, fused).build(batch)
 
 
 class _Builder:
     """The state of one building: tensors by number, parameters met so far."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, fused: bool) -> None:
         self.graph = graph
+        self.fused = fused
         self.sources = Sources(graph)
         self.numbers: dict[int, int] = {}
         self.counted: set[int] = set()
@@ -44,7 +45,7 @@ class _Builder:
         self.packed: dict[int, int] = {}
 
     def build(self, batch: int | None) -> Workload:
-        groups = fuse(self.graph, self.sources)
+        groups = fuse(self.graph, self.sources, self.fused)
         read = self._read_elsewhere(groups)
         inputs = tuple(self._border(v, "input") for v in self.graph.inputs)
         layers = tuple(self._layer(group, read) for group in groups)

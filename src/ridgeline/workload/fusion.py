@@ -42,11 +42,14 @@ def _rank(node: Node, work: Work) -> int:
     return 1 if plain_op(node) in REDUCTIONS else 2
 
 
-def fuse(graph: Graph, sources: Sources) -> list[Group]:
-    """The groups in an order in which they can run, near that of the graph."""
-    attentions = find_attention(graph, sources)
+def fuse(graph: Graph, sources: Sources, joined: bool = True) -> list[Group]:
+    """The groups in an order in which they can run, near that of the graph.
+
+    Without `joined` every node is a group of its own, as where a framework runs node by node.
+    """
+    attentions = find_attention(graph, sources) if joined else []
     inside = {id(node): one for one in attentions for node in one.nodes}
-    fusing = _Fusing(sources)
+    fusing = _Fusing(sources, joined)
     for place, node in enumerate(graph.nodes):
         if not sources.is_view(node):
             fusing.add(node, place, inside.get(id(node)))
@@ -75,8 +78,9 @@ def _ordered(groups: list[Group]) -> list[Group]:
 
 
 class _Fusing:
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, joined: bool) -> None:
         self.sources = sources
+        self.joined = joined
         self.groups: list[Group] = []
         self.made: dict[int, Group] = {}
         self.attention: dict[int, Group] = {}
@@ -85,7 +89,7 @@ class _Fusing:
         work = count(node)
         before = self._before(node)
         group = self.attention.get(id(attention)) if attention else None
-        if attention is None:
+        if attention is None and self.joined:
             group = self._joined(node, work, before)
         if group is None:
             group = Group(len(self.groups), [], [], place, place, attention)

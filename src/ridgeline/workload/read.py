@@ -22,32 +22,37 @@ def read_workloads(
     source: Path | str | bytes,
     batches: Sequence[int | None] = (None,),
     shapes: Shapes | None = None,
+    *,
+    fused: bool = True,
 ) -> list[Workload]:
     """The workload of an ONNX file for each batch; None takes the file's, or 1 where it is open.
 
-    Weights are not read and may be missing. A batch that the file fixes is rewritten. Raises
-    RidgelineError naming the file, node or input.
+    Weights are not read and may be missing. Without `fused` every node is a layer. A batch that the
+    file fixes is rewritten. Raises RidgelineError naming the file, node or input.
     """
     model, where = load_model(source, weights=False)
     plain = inlined(model, where)
-    return [_workload(plain, where, shapes, batch) for batch in batches]
+    return [_workload(plain, where, shapes, batch, fused) for batch in batches]
 
 
-def _workload(model: Any, where: str, shapes: Shapes | None, batch: int | None) -> Workload:
+def _workload(
+    model: Any, where: str, shapes: Shapes | None, batch: int | None, fused: bool
+) -> Workload:
     if batch is not None and not 1 <= batch <= MOST_SAMPLES:
         raise RidgelineError(
             f"a batch of {batch}", where="--batch", fix=f"Give a number from 1 to {MOST_SAMPLES}"
         )
     fixed = _fixed_batch(model, shapes) if batch is not None else None
     if batch is None or fixed is None or fixed == batch:
-        return workload_of(read_model(model, where, shapes, batch, weights=False), batch)
+        graph = read_model(model, where, shapes, batch, weights=False)
+        return workload_of(graph, batch, fused=fused)
     graph = read_model(model, where, weights=False)
     before = workload_of(graph)
     try:
         again = read_model(rebatched(model, graph, batch, where), where, weights=False)
     except RidgelineError as error:
         raise _no_batch(batch, fixed, where, error.what) from error
-    found = workload_of(again, batch)
+    found = workload_of(again, batch, fused=fused)
     # What is done for each sample grows with them, or something was rewritten that should not be.
     if before.macs is not None and found.macs != before.macs * batch // fixed:
         raise _no_batch(batch, fixed, where, "its work would not grow with the batch")

@@ -1,0 +1,149 @@
+"""Advice for people and for programs: what saves most first, and what gains nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ridgeline.advice.advise import Advised, LayerAdvice
+from ridgeline.advice.case import GAIN, Advice
+from ridgeline.render.analysis import WIDTH, main_cause
+from ridgeline.render.plain import shorten, visible, wrapped
+from ridgeline.render.table import aligned
+from ridgeline.render.units import percent, seconds
+from ridgeline.roofline.bound import Interval
+
+_LAYER = 28
+_CHANGE = 33
+
+
+def advised(made: Advised) -> str:
+    """One model on one chip, in 80 columns."""
+    bound = made.bound
+    cause, share = main_cause(bound)
+    title = (
+        f"{visible(bound.workload.name)} on {visible(bound.chip.title)}, {bound.precision},"
+        f" batch {bound.batch}: {_range(bound.seconds)}"
+    )
+    lines = wrapped(title, WIDTH)
+    lines += wrapped(f"{percent(share, 0)} of the time is for one cause: {cause}", WIDTH)
+    lines += ["", *_table(made.advice), ""]
+    for one in made.held:
+        saved = f"saves {percent(one.share, 0)} against a run node by node ({signed(one.saved)})"
+        lines += wrapped(f"counted already: {one.change.name} {saved}", WIDTH, "  ")
+    if made.held:
+        lines.append("")
+    for layer in made.layers:
+        lines += wrapped(_layer(layer), WIDTH, "  ")
+    lines += ["", "how to check"]
+    for one in made.advice:
+        if one.bound is not None:
+            lines += wrapped(f"  {one.change.name}: {visible(one.change.check)}", WIDTH, "    ")
+    lines += ["", *wrapped(_EXPLAINED, WIDTH)]
+    return "\n".join(lines)
+
+
+_EXPLAINED = (
+    "saved, time, least, most: of the time for one sample, by the model or chip changed and costed"
+    " again; below 0 it takes longer. run: how long one run takes then, its latency."
+)
+
+
+def _table(advice: tuple[Advice, ...]) -> list[str]:
+    rows = [("saved", "time", "least", "most", "run", "change")]
+    rows += [
+        (
+            _share(one.share) if one.bound else "-",
+            *(_signed(t) if one.bound else "-" for t in _ends(one.saved)),
+            seconds(one.latency.likely) if one.bound else "-",
+            shorten(one.change.name, _CHANGE),
+        )
+        for one in advice
+    ]
+    lines = aligned(rows, (5,))
+    for one in advice:
+        if one.bound is None:
+            reason = f"not possible: {one.change.name}: {visible(one.reason)}"
+            lines += wrapped(reason, WIDTH, "  ")
+    return lines
+
+
+def _ends(time: Interval) -> tuple[float, float, float]:
+    return time.likely, time.low, time.high
+
+
+def _share(share: float) -> str:
+    """In whole per cent, and without a sign where it is none."""
+    return f"{100 * share:.0f} %" if abs(share) >= GAIN else "0 %"
+
+
+def _signed(value: float) -> str:
+    if abs(value) < 1e-9:
+        return "0 s"
+    return f"-{seconds(-value)}" if value < 0 else seconds(value)
+
+
+def signed(time: Interval) -> str:
+    return f"{_signed(time.likely)}, {_signed(time.low)} to {_signed(time.high)}"
+
+
+def _range(time: Interval) -> str:
+    return f"{seconds(time.likely)} ({seconds(time.low)} to {seconds(time.high)})"
+
+
+def _layer(one: LayerAdvice) -> str:
+    """What helps one layer, and what does not."""
+    layer = one.time.layer
+    text = (
+        f"{shorten(layer.name, _LAYER)} ({layer.op}), {percent(one.share, 0)} of the time, limited"
+        f" by {one.time.limit}: "
+    )
+    if one.best_share >= GAIN:
+        text += f"{one.best} saves {_share(one.best_share)} of that; "
+    else:
+        text += "none of these helps; "
+    least = "gains" if abs(one.idle_share) < GAIN else "gains least,"
+    return f"{text}{one.idle} {least} {_share(one.idle_share)}."
+
+
+def advised_as_json(made: Advised) -> dict[str, Any]:
+    """Everything, for programs. Seconds are of one sample, `run_seconds` of a whole run."""
+    bound = made.bound
+    return {
+        "model": bound.workload.name,
+        "chip": bound.chip.name,
+        "precision": bound.precision,
+        "batch": bound.batch,
+        "basis": bound.basis,
+        "run_seconds": _interval(bound.seconds),
+        "advice": [_advice(one) for one in made.advice],
+        "counted_already": [_advice(one) for one in made.held],
+        "layers": [
+            {
+                "name": one.time.layer.name,
+                "limit": one.time.limit,
+                "share": one.share,
+                "best": {"change": one.best, "share": one.best_share},
+                "gains_nothing": {"change": one.idle, "share": one.idle_share},
+            }
+            for one in made.layers
+        ],
+    }
+
+
+def _advice(one: Advice) -> dict[str, Any]:
+    possible = one.bound is not None
+    return {
+        "kind": one.change.kind,
+        "change": one.change.name,
+        "verdict": one.verdict,
+        "saved_seconds": _interval(one.saved) if possible else None,
+        "saved_share": one.share if possible else None,
+        "run_seconds": _interval(one.latency) if possible else None,
+        "batch": one.change.after.workload.batch,
+        "check": one.change.check,
+        "reason": one.reason,
+    }
+
+
+def _interval(time: Interval) -> dict[str, float]:
+    return {"low": time.low, "likely": time.likely, "high": time.high}
