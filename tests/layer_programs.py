@@ -27,7 +27,7 @@ from ridgeline.machine.instructions import (
     Space,
     WindowReduce,
 )
-from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
+from ridgeline.machine.instructions.weights import PARAMETER_BYTES
 from ridgeline.machine.operands import bank_mask
 from ridgeline.machine.overlap import overlap_faults
 from ridgeline.machine.program import Program

@@ -27,6 +27,15 @@ CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]]
     "line": ((2, 4, 19), (6, 4, 3), {"strides": [2], "pads": [1, 0]}),
     "volume": ((1, 2, 5, 4, 5), (3, 2, 2, 2, 2), {"pads": [1, 0, 0, 0, 1, 0]}),
 }
+GROUPED: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "threes": ((1, 9, 5, 5), (12, 3, 2, 2), {"group": 3}),
+    "fives": ((2, 20, 4, 4), (8, 5, 2, 1), {"group": 4}),
+    "tripled": ((1, 6, 5, 5), (18, 1, 2, 3), {"group": 6}),
+    "one-each": ((1, 14, 6, 6), (14, 1, 3, 3), {"group": 14}),
+    "two-each": ((1, 10, 3, 4), (20, 2, 1, 1), {"group": 5}),
+    "deep": ((1, 18, 3, 4), (6, 9, 1, 2), {"group": 2}),
+}
+"""Groups that begin and end anywhere in a tile of a small array; beside ONNX Runtime in `ops`."""
 WINDOWS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "plane": ((2, 4, 9, 8), {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}),
     "line": ((2, 4, 28), {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}),
@@ -84,7 +93,7 @@ class Chooser:
 
 
 def convolution(name: str, dtype: str, kind: str, seed: int) -> Node:
-    shape, weights, extra = CONVOLUTIONS[name]
+    shape, weights, extra = (CONVOLUTIONS | GROUPED)[name]
     chooser = Chooser(seed)
     rank = len(shape) - 2
     attrs = {

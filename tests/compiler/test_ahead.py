@@ -1,4 +1,4 @@
-"""Weights that come ahead of their layer, results in the lines of an input, widths of groups."""
+"""Weights that come ahead of their layer, and results in the lines of an input."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from compile_cases import small_machine
 from random_graphs import random_network
 from ridgeline.compiler import pipeline
 from ridgeline.compiler.allocate import tile_and_allocate
-from ridgeline.compiler.grouped import tile_outputs
 from ridgeline.compiler.pipeline import compile_located
 from ridgeline.compiler.plan import Segment, TiledLayer
 from ridgeline.compiler.strips import Run
 from ridgeline.ir import Node
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Load, LoadWeights
-from ridgeline.machine.loader import load_machine
 from ridgeline.machine.simulate import simulate
 
 EARLY_WORK_LATE_WEIGHTS = ((8, 4, 3, 1), (8, 8, 3, 1), (32, 8, 3, 4), (32, 32, 3, 2))
@@ -115,11 +113,3 @@ def test_nothing_is_written_over_what_is_read_later() -> None:
     assert made.layers[1].outputs[0].line == y.line
     assert x.line != y.line
     assert same_bits(graph, made.program)
-
-
-def test_groups_are_as_wide_as_loading_their_zeros_allows() -> None:
-    """On TPU v1 a tile of 256 channels loads for 1,349 cycles and is used for 49."""
-    tpu = load_machine("tpu-v1")
-    assert tile_outputs(tpu, 1152, 1152, 1152, 25, 49) < 256
-    assert tile_outputs(tpu, 1152, 1152, 1152, 25, 49 * 64) == 256
-    assert tile_outputs(tpu, 256, 64, 1, 9, 49) == 256

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from compile_cases import DATAFLOWS, host_reason, on_device, run_compiled, small_machine, unequal
-from numeric_cases import binary, convolution, golden_cases, matrix_product, single
+from numeric_cases import GROUPED, binary, convolution, golden_cases, matrix_product, single
 from ridgeline.ir import Node
+from ridgeline.machine.instructions import LoadWeights
 
 CASES = {name: node for name, node in golden_cases() if "softmax" not in name}
 WIDE = {
@@ -66,6 +67,24 @@ def test_int16_activations(name: str, dataflow: str) -> None:
     program, made, expected = run_compiled(zero_centred(WIDE[name]), small_machine(dataflow))
     assert on_device(program), host_reason(program)
     assert unequal(made, expected) == 0
+
+
+@pytest.mark.parametrize("dataflow", DATAFLOWS)
+@pytest.mark.parametrize("kind", ["s8-channels", "u8"])
+@pytest.mark.parametrize("name", GROUPED)
+def test_groups_as_block_diagonal_tiles(name: str, kind: str, dataflow: str) -> None:
+    """And memory holds the groups' own weights alone, but for rows of them that tiles share."""
+    node = convolution(name, "uint8", kind, 5)
+    machine = small_machine(dataflow, "vector.operations=['requantize']")
+    program, made, expected = run_compiled(node, machine)
+    assert on_device(program), host_reason(program)
+    assert unequal(made, expected) == 0
+    loads = [i for i in program.instructions if isinstance(i, LoadWeights)]
+    group = int(node.attrs["group"])
+    per_group = node.output.type.shape[1] // group
+    narrow = [i for i in loads if i.block_rows]
+    assert bool(narrow) == (per_group < 4)
+    assert all(i.n == per_group for i in narrow)
 
 
 @pytest.mark.parametrize("op", ["Add", "Mul"])

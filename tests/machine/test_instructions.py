@@ -7,7 +7,13 @@ import pytest
 
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Quant
-from ridgeline.machine.instructions import Elementwise, LoadParams, RealElementwise, State
+from ridgeline.machine.instructions import (
+    Elementwise,
+    LoadParams,
+    LoadWeights,
+    RealElementwise,
+    State,
+)
 from ridgeline.machine.instructions.array import INT8
 from ridgeline.machine.instructions.real import REAL_OPERATIONS
 from ridgeline.machine.instructions.vector import RESCALE
@@ -22,6 +28,54 @@ def test_scales_that_the_lane_does_not_take(scale: float) -> None:
     state.device[4:8] = np.frombuffer(np.float32(scale).tobytes(), np.uint8)
     with pytest.raises(RidgelineError, match="a scale that is negative or not finite"):
         LoadParams(count=1).apply(state)
+
+
+def _diagonal(blocks: np.ndarray, first_row: int, rows: int, first: int, cols: int) -> np.ndarray:
+    """Rows and columns, from `first_row` and `first` on, of a block-diagonal matrix of `blocks`
+    [number, inputs, outputs], written without knowing how an instruction counts.
+    """
+    number, inputs, outputs = blocks.shape
+    whole = np.zeros((number * inputs, number * outputs), np.int16)
+    for i, block in enumerate(blocks):
+        whole[i * inputs : (i + 1) * inputs, i * outputs : (i + 1) * outputs] = block
+    cut = np.zeros((rows, cols), np.int16)
+    part = whole[first_row : first_row + rows, first : first + cols]
+    cut[: part.shape[0], : part.shape[1]] = part
+    return cut
+
+
+@pytest.mark.parametrize("transposed", [0, 1])
+@pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (1, 2), (2, 1), (3, 2), (2, 3), (5, 1)])
+def test_block_diagonal_tiles(inputs: int, outputs: int, transposed: int) -> None:
+    """Every window of a block-diagonal matrix, from memory that holds its blocks alone."""
+    machine = load_machine("tiny-8")
+    rng = np.random.default_rng([inputs, outputs, transposed])
+    rows, cols = machine.array.rows, machine.array.cols
+    blocks = rng.integers(-128, 128, (20, inputs, outputs)).astype(np.int8)
+    stored = blocks.reshape(-1, outputs)
+    for first_row in range(len(stored) - rows):
+        for first in range(0, 20 * outputs - cols, 3):
+            k = int(rng.integers(1, rows + 1))
+            tile = stored[first_row : first_row + k]
+            data = (tile.T if transposed else tile).tobytes()
+            state = State.blank(machine, 64, 1024)
+            state.device[: len(data)] = np.frombuffer(data, np.uint8)
+            state.slots[1] = 99
+            one = LoadWeights(
+                slot=1,
+                row_stride=k if transposed else outputs,
+                k=k,
+                n=outputs,
+                transposed=transposed,
+                zero_point=3,
+                block_rows=inputs,
+                block_row=first_row % inputs,
+                column=first_row // inputs * outputs - first,
+            )
+            one.apply(state)
+            expected = _diagonal(blocks.astype(np.int16) - 3, first_row, k, first, cols)
+            assert (state.slots[1, :k] == expected).all()
+            assert not state.slots[1, k:].any()
 
 
 SCALES = (1e-45, 1e-30, 1.0, 1e30, 3e38)

@@ -16,6 +16,7 @@ from ridgeline.rtl.cosim import CosimCase, CosimResult, cosimulate_many
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.requantize import RequantizeLane
 from ridgeline.rtl.shape import Shape
+from ridgeline.rtl.transfers import Transfers
 from ridgeline.rtl.verilog import emit
 from rtl_cases import (
     bit_differences,
@@ -65,12 +66,17 @@ def idle_but_for_the_vector_unit(self: Issue, idle: list[Any]) -> Any:
     return Cat(*idle[:-1]).all()
 
 
+def column_stays(self: Transfers, m: Any) -> None:
+    """Every row of a block-diagonal tile goes to the column of the first."""
+
+
 Mutation = tuple[type, str, Callable[..., Any], bool, bool]
 
 MUTATIONS: dict[str, Mutation] = {
     "half rounds up": (RequantizeLane, "rounds_up", staticmethod(half_up), True, False),
     "late swap": (MacArray, "take_over", swap_too_late, True, False),
     "loader rests": (ArrayUnit, "loader_free", loader_rests, False, True),
+    "column stays": (Transfers, "_step_column", column_stays, True, False),
     "no write holds": (WriteHolds, "is_held", never_held, False, True),
     "early halt": (Issue, "is_idle", idle_but_for_the_vector_unit, False, True),
 }

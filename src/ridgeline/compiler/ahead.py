@@ -60,7 +60,7 @@ def _hold(
     if not tiles or own.port_cycles <= own.work_cycles:
         return None
     bytes_per_cycle = machine.device_memory.bytes_per_s / machine.clock_hz
-    once = sum(t.k * t.n for t in tiles) / len(tiles) / bytes_per_cycle
+    once = sum(t.k * t.width for t in tiles) / len(tiles) / bytes_per_cycle
     saved = once * _repeats(layer, machine)
     count = min(len(tiles), int((own.port_cycles - own.work_cycles) / saved) + 1)
     while count:
@@ -100,10 +100,10 @@ def _places(
     places: list[tuple[WeightTile, tuple[int, int]]] = []
     line, lane, depth = 0, 0, 0
     for tile in tiles:
-        if lane + tile.n > width:
+        if lane + tile.width > width:
             line, lane, depth = line + depth, 0, 0
         places.append((tile, (line, lane)))
-        lane, depth = lane + tile.n, max(depth, tile.k)
+        lane, depth = lane + tile.width, max(depth, tile.k)
     return line + depth, places
 
 
@@ -117,7 +117,7 @@ def _load(layer: TiledLayer, machine: Machine) -> _Load:
     for column in plan.columns:
         array += sum(_tile_cycles(machine, tile.k, rows) for tile in column.tiles)
         vector += rows * -(-column.n // machine.vector.lanes)
-        weights += sum(tile.k * tile.n for tile in column.tiles) / rate
+        weights += sum(tile.k * tile.width for tile in column.tiles) / rate
     if not plan.columns:
         vector = rows * plan.output.layout.row_lines * _reads(plan)
     moved = sum(

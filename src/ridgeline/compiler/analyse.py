@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from ridgeline.compiler.constants import ConstantPool, pack_columns, pack_lines, pack_params
 from ridgeline.compiler.gather import gather_windows
-from ridgeline.compiler.grouped import tile_outputs
 from ridgeline.compiler.layout import Layout, layout_of
 from ridgeline.compiler.place import Placement
 from ridgeline.compiler.plan import LayerPlan, Operand, Rearrangement, Window
@@ -137,10 +136,8 @@ def _plan_conv(analyst: Analyst, node: Node, index: int) -> LayerPlan:
         x, window = found.operand, found.window
         rows = window.kernel[0]
         weights = np.ascontiguousarray(weights).reshape(rows, 1, -1, weights.shape[3])
-    taps, rows = weights.shape[0] * weights.shape[1], output.layout.box.rows
-    most = tile_outputs(analyst.machine, weights.shape[3], x.layout.c, group, taps, rows)
     columns = pack_columns(
-        analyst.pool, analyst.machine, x.layout, weights, group, zero, bias, scale, most
+        analyst.pool, analyst.machine, x.layout, weights, group, zero, bias, scale
     )
     return LayerPlan(index, node, "matmul", (x,), output, window, columns)
 

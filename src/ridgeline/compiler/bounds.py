@@ -19,7 +19,7 @@ from ridgeline.ir import Graph, Node, Value
 from ridgeline.machine.dataflow import Pass, shift_lead_cycles
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.lookup import table_lines
-from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
+from ridgeline.machine.instructions.weights import PARAMETER_BYTES
 from ridgeline.ops.convolution import is_depthwise
 from ridgeline.ops.stored import same_quantisation
 from ridgeline.ops.windows import Geometry

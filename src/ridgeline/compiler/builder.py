@@ -11,7 +11,9 @@ from ridgeline.machine.instructions import Instruction
 from ridgeline.machine.order import touched_banks
 
 WEIGHT_KEY = 4
-"""What tells one tile in a slot from another: address, k, n, and zero point with sign."""
+"""What tells one tile in a slot from another: address, k, bytes of a row, and all that says how
+they become weights, in one number (`lower_matmul`).
+"""
 
 
 _State = tuple[bytes, bytes]

@@ -23,7 +23,7 @@ BOXES = 2
 COLUMNS = 4
 """Column tiles simulated of a layer that has more: they too are alike."""
 
-SHAPE = [TILE_FIELDS.index(name) for name in ("k", "tap_y", "tap_x")]
+SHAPE = [TILE_FIELDS.index(name) for name in ("k", "width", "tap_y", "tap_x")]
 
 Key = tuple[object, ...]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ridgeline.compiler.layout import Layout
 from ridgeline.compiler.plan import ColumnTile, WeightTile
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.state import GRANULE_BYTES
+from ridgeline.machine.instructions.weights import MOST_BLOCK_ROWS, MOST_COLUMN
 
 Weights = npt.NDArray[Any]
 
@@ -56,17 +58,17 @@ def pack_columns(
     zero_point: int,
     bias: npt.NDArray[np.int32],
     scale: npt.NDArray[np.float32],
-    most_outputs: int = 0,
 ) -> tuple[ColumnTile, ...]:
     """Tiles of weights [kernel y, kernel x, channels / group, outputs], column tile by column tile.
 
-    A column has at most `most_outputs`, or as many as the array. With groups, a tile covers the
-    channels of all its outputs' groups, and weights of foreign groups are the zero point: the tile
-    is block-diagonal.
+    With groups, a tile covers the channels of all its outputs' groups, and weights of foreign
+    groups are zero: it is block-diagonal, and the constants hold its blocks alone where they are
+    narrower. So a column as wide as the array is never worse than narrower ones, which pass over
+    the same rows at least as often.
     """
     outputs = weights.shape[3]
     columns: list[ColumnTile] = []
-    for first, n in _aligned_chunks(0, outputs, most_outputs or machine.array.cols, machine):
+    for first, n in _aligned_chunks(0, outputs, machine.array.cols, machine):
         span = slice(first, first + n)
         params = pack_params(pool, bias[span], scale[span])
         tiles = _tiles_of_columns(pool, machine, layout, weights, group, zero_point, first, n)
@@ -96,38 +98,75 @@ def _tiles_of_columns(
     first: int,
     n: int,
 ) -> list[WeightTile]:
-    per_group_in, outputs = weights.shape[2], weights.shape[3]
-    per_group_out = outputs // group
-    low = first // per_group_out * per_group_in
-    high = ((first + n - 1) // per_group_out + 1) * per_group_in
     chunks = [
-        (channel, k, *_tile(weights, group, zero_point, channel, k, first, n))
-        for channel, k in _aligned_chunks(low, high, machine.array.rows, machine)
+        (channel, k, _packed(weights, group, zero_point, channel, k, first, n))
+        for channel, k in _input_chunks(
+            weights.shape[2], weights.shape[3], group, first, n, machine
+        )
     ]
     tiles: list[WeightTile] = []
     for tap_y, tap_x in np.ndindex(weights.shape[:2]):
-        for channel, k, packed, real in chunks:
+        for channel, k, packed in chunks:
             block, lane = divmod(channel, layout.line_bytes)
-            address = pool.add(packed[tap_y, tap_x].tobytes())
-            tiles.append(WeightTile(address, k, n, tap_y, tap_x, block, lane, real))
+            tap = packed.rows[tap_y, tap_x]
+            address, width = pool.add(tap.tobytes()), tap.shape[1]
+            tiles.append(
+                WeightTile(
+                    *(address, k, n, width, tap_y, tap_x, block, lane, packed.real),
+                    *packed.blocks,
+                )
+            )
     return tiles
 
 
-def _tile(
-    weights: Weights, group: int, zero_point: int, channel: int, k: int, first: int, n: int
-) -> tuple[Weights, int]:
-    """([kernel y, kernel x, k, n] weights from input `channel` and output `first` on, how many of
-    a tap's are real).
+def _input_chunks(
+    per_group_in: int, outputs: int, group: int, first: int, n: int, machine: Machine
+) -> list[tuple[int, int]]:
+    """(first channel, rows) of the tiles that outputs [first, first + n) have for one tap.
+
+    A chunk begins where a line divides into the array's rows, so the first one may begin with
+    channels of other outputs' groups.
     """
+    per_group_out = outputs // group
+    low = first // per_group_out * per_group_in
+    high = ((first + n - 1) // per_group_out + 1) * per_group_in
+    return _aligned_chunks(low, high, machine.array.rows, machine)
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """A tile's rows [kernel y, kernel x, k, width] as memory holds them, its real weights at one
+    tap, and its `block_rows`, `block_row` and `column`.
+    """
+
+    rows: Weights
+    real: int
+    blocks: tuple[int, int, int] = (0, 0, 0)
+
+
+def _packed(
+    weights: Weights, group: int, zero_point: int, channel: int, k: int, first: int, n: int
+) -> _Packed:
+    """The weights from input `channel` and output `first` on, k x n of them."""
     if group == 1:
-        return np.ascontiguousarray(weights[:, :, channel : channel + k, first : first + n]), k * n
+        dense = weights[:, :, channel : channel + k, first : first + n]
+        return _Packed(np.ascontiguousarray(dense), k * n)
     per_group_in, per_group_out = weights.shape[2], weights.shape[3] // group
-    tile = np.full((*weights.shape[:2], k, n), zero_point, weights.dtype)
     inputs, outputs = np.arange(channel, channel + k), np.arange(first, first + n)
     same = inputs[:, None] // per_group_in == outputs[None, :] // per_group_out
-    rows, cols = np.nonzero(same)
-    tile[:, :, rows, cols] = weights[:, :, inputs[rows] % per_group_in, outputs[cols]]
-    return tile, int(same.sum())
+    real = int(same.sum())
+    column = channel // per_group_in * per_group_out - first
+    last = (channel + k - 1) // per_group_in * per_group_out - first
+    fits = column >= -MOST_COLUMN and last <= MOST_COLUMN and per_group_in <= MOST_BLOCK_ROWS
+    if per_group_out < n and fits:
+        own = (inputs // per_group_in * per_group_out)[:, None]
+        within = inputs[:, None] % per_group_in
+        rows = weights[:, :, within, own + np.arange(per_group_out)]
+        return _Packed(rows, real, (per_group_in, channel % per_group_in, column))
+    tile = np.full((*weights.shape[:2], k, n), zero_point, weights.dtype)
+    own_rows, cols = np.nonzero(same)
+    tile[:, :, own_rows, cols] = weights[:, :, inputs[own_rows] % per_group_in, outputs[cols]]
+    return _Packed(tile, real)
 
 
 def pack_lines(pool: ConstantPool, layout: Layout, table: Weights) -> tuple[int, int]:

@@ -44,12 +44,12 @@ def _loads(held: Held, layer: int) -> list[Load]:
     return [
         Load(
             layer=layer,
-            device_address=tile.address + first * tile.n,
+            device_address=tile.address + first * tile.width,
             line=held.line + first,
             lane=held.lane,
-            element_bytes=tile.n,
+            element_bytes=tile.width,
             count_0=min(HELD_ROWS, tile.k - first),
-            device_stride_0=tile.n,
+            device_stride_0=tile.width,
             line_stride_0=1,
         )
         for first in range(0, tile.k, HELD_ROWS)

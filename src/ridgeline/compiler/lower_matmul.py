@@ -23,6 +23,9 @@ from ridgeline.machine.instructions.vector import format_code
 from ridgeline.numerics.formats import INT8
 from ridgeline.ops.stored import output_bounds, quant_of, scalars_of
 
+_TILE_OPERANDS = ("address", "k", "block_rows", "block_row", "column")
+"""Operands of LoadWeights that are fields of its tile."""
+
 
 def most_rows(machine: Machine) -> int:
     """Rows of one MatMul: what the dataflow takes, and half the accumulators at most."""
@@ -39,10 +42,7 @@ def lower_matmul(
     weights = node.input(1)
     signed = int(weights.type.dtype is INT8)
     zero_point = int(quant_of(weights, node).zero_point.reshape(-1)[0])
-    kind = np.full(len(work.tile), (zero_point << 1) | signed)
-    slots, loaded = builder.weights(
-        np.stack([work.of_tile(n) for n in ("address", "k", "n")] + [kind], 1)
-    )
+    slots, loaded = builder.weights(_wishes(work, signed, zero_point))
     params, params_loaded = builder.params(np.asarray([c.params_address for c in plan.columns]))
     entries = builder.entries(np.tile(work.parts.rows, len(plan.columns)))
     tables = {
@@ -52,6 +52,14 @@ def lower_matmul(
         Requant.opcode: _requant(plan, work, target, params, entries),
     }
     builder.add_block(_in_order(plan, work, params_loaded, loaded, tables))
+
+
+def _wishes(work: _Work, signed: int, zero_point: int) -> Integers:
+    """What each MatMul wants in its slot [MatMuls, WEIGHT_KEY]."""
+    kind = np.full(len(work.tile), (zero_point << 1) | signed)
+    for name, bits in (("block_rows", 10), ("block_row", 10), ("column", 12)):
+        kind = (kind << bits) + work.of_tile(name)
+    return np.stack([*(work.of_tile(name) for name in ("address", "k", "width")), kind], 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +129,14 @@ def _load_params(
 def _load_weights(
     work: _Work, slots: Integers, loaded: npt.NDArray[np.bool_], signed: int, zero_point: int
 ) -> Integers:
-    n = work.of_tile("n")[loaded]
+    width = work.of_tile("width")[loaded]
     return columns(
         LoadWeights,
-        len(n),
+        len(width),
         slot=slots[loaded],
-        address=work.of_tile("address")[loaded],
-        row_stride=n,
-        k=work.of_tile("k")[loaded],
-        n=n,
+        row_stride=width,
+        n=width,
+        **{name: work.of_tile(name)[loaded] for name in _TILE_OPERANDS},
         signed=signed,
         zero_point=zero_point,
     )

@@ -68,19 +68,30 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class WeightTile:
-    """One k x n tile in the constants, and which vectors of a window it multiplies."""
+    """One k x n tile in the constants, and which vectors of a window it multiplies.
+
+    Memory holds `width` bytes of each row: all n, or the block that the row has of a block-diagonal
+    tile (`block_rows`, `block_row` and `column` as in LoadWeights).
+    """
 
     address: int
     k: int
     n: int
+    width: int
     tap_y: int
     tap_x: int
     block: int
     lane: int
     weights: int
+    block_rows: int = 0
+    block_row: int = 0
+    column: int = 0
 
 
-TILE_FIELDS = ("address", "k", "n", "tap_y", "tap_x", "block", "lane", "weights")
+TILE_FIELDS = (
+    *("address", "k", "n", "width", "tap_y", "tap_x", "block", "lane", "weights"),
+    *("block_rows", "block_row", "column"),
+)
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ class _Scale:
             for layer in segment.layers
         ]
         self.weights_bytes = [
-            sum(tile.k * tile.n for column in layer.columns for tile in column.tiles)
+            sum(tile.k * tile.width for column in layer.columns for tile in column.tiles)
             for layer in segment.layers
         ]
         self.vector = [self._vector_cycles(layer) for layer in segment.layers]

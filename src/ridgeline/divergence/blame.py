@@ -12,7 +12,7 @@ from ridgeline.divergence.frames import written_lanes
 from ridgeline.divergence.walk import Step, steps
 from ridgeline.machine.instructions import Instruction, Load, LoadParams, LoadWeights, Space
 from ridgeline.machine.instructions.state import GRANULE_BYTES, Accesses
-from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
+from ridgeline.machine.instructions.weights import PARAMETER_BYTES
 from ridgeline.machine.order import space_sizes
 from ridgeline.machine.program import HostSegment, Program
 

@@ -33,7 +33,6 @@ from ridgeline.machine.instructions import (
 from ridgeline.machine.instructions.array import FORMAT_NAMES, INT16
 from ridgeline.machine.instructions.real import REAL_OPERATIONS, SLOPE
 from ridgeline.machine.instructions.state import Places
-from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
 from ridgeline.machine.instructions.vector import (
     DEPTHWISE,
     ELEMENTWISE_OPERATIONS,
@@ -41,6 +40,7 @@ from ridgeline.machine.instructions.vector import (
     RESCALE,
     WINDOW_OPERATIONS,
 )
+from ridgeline.machine.instructions.weights import MOST_COLUMN, PARAMETER_BYTES
 
 FORMAT_RANGES = ((0, 255), (-128, 127), (-32768, 32767))
 """Lowest and highest integer of each element format, by its code."""
@@ -132,6 +132,10 @@ def _weights_faults(one: Instruction, machine: Machine) -> list[str]:
     if one.slot >= array.weight_slots:
         texts.append(f"slot {one.slot} of {array.weight_slots}")
     texts += _zero_point_fault(one.zero_point, *((-128, 127) if one.signed else (0, 255)))
+    if one.block_row >= max(one.block_rows, 1):
+        texts.append(f"row {one.block_row} of a block of {one.block_rows} rows")
+    if one.last_column > MOST_COLUMN:
+        texts.append(f"its last block begins at column {one.last_column}, beyond {MOST_COLUMN}")
     if one.from_buffer:
         texts += _lane_fault(one.lane, one.k if one.transposed else one.n, machine)
     return texts

@@ -40,7 +40,7 @@ _NONSENSE = (
 """What reading raises when a file's metadata are not what they should be."""
 
 MAGIC = b"RIDGELINE\x00"
-VERSION = 1
+VERSION = 2
 WORD_BYTES = WORD_BITS // 8
 
 

@@ -22,7 +22,7 @@ from ridgeline.machine.instructions import (
     Unit,
 )
 from ridgeline.machine.instructions.array import planes
-from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
+from ridgeline.machine.instructions.weights import PARAMETER_BYTES
 from ridgeline.machine.ledger import ledger
 from ridgeline.machine.power import power_facts, remarks
 from ridgeline.machine.program import HostSegment, Layer, Program

@@ -67,12 +67,22 @@ class ReturnPath(Elaboratable):
                 delay(m, (weighs | sets) & tag.last, spare("weights"), "weighed", control=True)
             ),
         ]
-        for col in range(self.shape.cols):
-            byte = answer.word_select(col, 8)
-            wide = Cat(byte, byte[7] & tag.signed).as_signed()
-            operand = Mux(tag.extent > col, wide - tag.zero_point.as_signed(), 0)
-            m.d.comb += self.slots.write.data.word_select(col, WEIGHT_BITS).eq(operand)
+        self._weights(m, tag, answer, used)
         return m
+
+    def _weights(self, m: Module, tag: Bits, answer: Bits, used: Bits) -> None:
+        """A row of weights turned to its column: left of it as many zeros as the array is wide."""
+        cols = self.shape.cols
+        # A column beyond the array makes this negative, and as unsigned it shifts all out.
+        turn = named(m, (cols - tag.column).as_unsigned(), "turn")
+        padded = named(m, Cat(Const(0, cols * 8), answer[: cols * 8]), "padded")
+        row: Bits = padded >> Cat(Const(0, 3), turn)
+        filled: Bits = named(m, Cat(Const(0, cols), used[:cols]), "padded_used") >> turn
+        for col in range(cols):
+            byte = row.word_select(col, 8)
+            wide = Cat(byte, byte[7] & tag.signed).as_signed()
+            operand = Mux(filled[col], wide - tag.zero_point.as_signed(), 0)
+            m.d.comb += self.slots.write.data.word_select(col, WEIGHT_BITS).eq(operand)
 
     def _remember(self, m: Module) -> Bits:
         """A queue of tags as deep as the memory's latency; the tag of the answer registered."""

@@ -15,7 +15,7 @@ from ridgeline.machine.instructions import (
     Store,
     Unit,
 )
-from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
+from ridgeline.machine.instructions.weights import PARAMETER_BYTES
 
 UNITS = (Unit.LOAD, Unit.STORE, Unit.WEIGHTS, Unit.ARRAY, Unit.VECTOR)
 """The units that hardware has: all but the link."""

@@ -6,11 +6,11 @@ serve three units; each keeps its own queue and count.
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, signed
 from amaranth.lib import data
 
 from ridgeline.machine.instructions import Load, LoadParams, LoadWeights, Store, Unit
-from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
+from ridgeline.machine.instructions.weights import PARAMETER_BYTES
 from ridgeline.rtl.arbiter import RequestOrder
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import UnifiedBuffer, WeightSlots
@@ -21,6 +21,10 @@ from ridgeline.rtl.words import field, opcode, triple, waits_met
 
 PORT_UNITS = (Unit.LOAD, Unit.STORE, Unit.WEIGHTS)
 """Users of the port; the order is the tie rule."""
+
+_WIDTHS = {spec.name: spec.width for spec in LoadWeights.layout()}
+COLUMN_BITS = _WIDTHS["column"]
+"""Of the column at which a row of weights begins, which may lie outside of the array."""
 
 LOAD, STORE, WEIGHTS, PARAMETERS = range(4)
 """What the engine moves."""
@@ -37,6 +41,7 @@ def tag_layout(shape: Shape) -> data.StructLayout:
             "lane": shape.lane_bits,
             "zero_point": WEIGHT_BITS,
             "signed": 1,
+            "column": signed(COLUMN_BITS),
         }
     )
 
@@ -64,6 +69,9 @@ class Transfers(Elaboratable):
         self.store_ready = Signal()
         self.address = Signal(shape.address_bits)
         self.tag = Signal(tag_layout(shape))
+        self.column = Signal(signed(COLUMN_BITS), reset_less=True)
+        self.block_rows = Signal(_WIDTHS["block_rows"], reset_less=True)
+        self.block_left = Signal(_WIDTHS["block_rows"], reset_less=True)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -105,7 +113,16 @@ class Transfers(Elaboratable):
         with m.If(moves):
             m.d.sync += [spent.eq(0), paid.eq(high + more)]
             walk.step(m)
+            self._step_column(m)
         return moves
+
+    def _step_column(self, m: Module) -> None:
+        """Behind a row of weights: a block's last one moves the column on by the row's bytes."""
+        with m.If(self.block_left == 1):
+            m.d.sync += self.block_left.eq(self.block_rows)
+            m.d.sync += self.column.eq(self.column + self.request_bytes)
+        with m.Elif(self.block_rows != 0):
+            m.d.sync += self.block_left.eq(self.block_left - 1)
 
     def _start(self, m: Module, walk: Walk, kind: Signal, finishing: Bits) -> None:
         free = named(m, ~walk.busy | finishing, "port_is_free")
@@ -170,6 +187,7 @@ class Transfers(Elaboratable):
             self.tag.kind.eq(kind),
             self.tag.target.eq(walk["target"]),
             self.tag.last.eq(walk.last),
+            self.tag.column.eq(self.column),
         ]
 
     def _take_buffer_transfer(
@@ -209,6 +227,9 @@ class Transfers(Elaboratable):
             tag.extent.eq(of("n")),
             tag.signed.eq(of("signed")),
             tag.zero_point.eq(of("zero_point")),
+            self.column.eq(of("column")),
+            self.block_rows.eq(of("block_rows")),
+            self.block_left.eq(of("block_rows") - of("block_row")),
         ]
         m.d.comb += [
             self.slots.fill.eq(1),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ridgeline.machine.execution.walks import span
 from ridgeline.machine.instructions import HostRead, LoadParams, LoadWeights, Store
 from ridgeline.machine.instructions.state import Bytes
-from ridgeline.machine.instructions.transfer import PARAMETER_BYTES, read_parameters
+from ridgeline.machine.instructions.weights import PARAMETER_BYTES, read_parameters
 from ridgeline.machine.program import Program
 
 
@@ -94,6 +94,7 @@ def _same_tile(a: LoadWeights, b: LoadWeights) -> bool:
         a.row_stride == b.row_stride
         and (a.k, a.n, a.transposed) == (b.k, b.n, b.transposed)
         and (a.signed, a.zero_point) == (b.signed, b.zero_point)
+        and (a.block_rows, a.block_row, a.column) == (b.block_rows, b.block_row, b.column)
     )
 
 

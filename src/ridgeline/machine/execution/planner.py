@@ -43,8 +43,8 @@ from ridgeline.machine.instructions import (
 from ridgeline.machine.instructions.array import INT16
 from ridgeline.machine.instructions.lookup import table_lines
 from ridgeline.machine.instructions.real import SLOPE
-from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
 from ridgeline.machine.instructions.vector import DEPTHWISE, RESCALE
+from ridgeline.machine.instructions.weights import PARAMETER_BYTES
 from ridgeline.machine.program import DeviceSegment, Program
 
 _WALK: Callable[[MatMul], tuple[Any, ...]] = attrgetter(
@@ -142,7 +142,9 @@ class _Planner:
     def _settle(self, chain: Chain) -> None:
         """Put the sums of a chain into the accumulators."""
         parts = tuple(chain.parts)
-        columns = max(tile.load.n for _, tile in parts)
+        loads = [tile.load for _, tile in parts]
+        end = max(load.last_column + load.n for load in loads)
+        columns = max(1, min(end, self.machine.array.cols))
         self.steps.append(ChainStep(self.batcher.sums([parts], [columns]), chain.entry))
         self.chains.remove(chain)
 

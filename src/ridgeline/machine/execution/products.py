@@ -88,6 +88,8 @@ class _Run:
             load.address == first.address + self.rows * first.row_stride
             and self.rows == self.stored_rows
             and not (load.transposed or first.transposed)
+            and load.is_dense
+            and first.is_dense
             and (load.row_stride, load.n) == (first.row_stride, first.n)
             and (load.signed, load.zero_point) == (first.signed, first.zero_point)
         )
@@ -113,11 +115,16 @@ def _copy_tiles(constants: Bytes, chain: Sequence[Part], target: Floats) -> None
             runs.append(_Run(tile.load, window.width, stored_rows))
     row = 0
     for run in runs:
-        raw = run.stored(constants)[:, : target.shape[1]]
-        block = target[row : row + raw.shape[0], : raw.shape[1]]
-        block[...] = raw
-        if run.load.zero_point:
-            block -= run.load.zero_point
+        block = target[row : row + run.stored_rows]
+        if run.load.is_dense:
+            raw = run.stored(constants)[:, : target.shape[1]]
+            block = block[:, : raw.shape[1]]
+            block[...] = raw
+            if run.load.zero_point:
+                block -= run.load.zero_point
+        else:
+            weights = run.stored(constants).astype(np.int16) - run.load.zero_point
+            run.load.place(weights, block)
         row += run.rows
 
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Instruction, Unit
-from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
+from ridgeline.machine.instructions.weights import PARAMETER_BYTES
 from ridgeline.machine.order import synchronise
 from ridgeline.machine.program import DeviceSegment, HostTensor, Program
 from ridgeline.numerics.formats import FORMATS

@@ -19,7 +19,7 @@ from ridgeline.machine.instructions import (
     Store,
 )
 from ridgeline.machine.instructions.array import INT8, INT16, UINT8
-from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
+from ridgeline.machine.instructions.weights import PARAMETER_BYTES
 
 
 class Operands(VectorMaker):
@@ -74,6 +74,8 @@ class Operands(VectorMaker):
     def load_weights(self) -> LoadWeights:
         draw, array = self.draw, self.machine.array
         k, n = self._depth(), self._width()
+        if draw.chance(0.3):
+            n = draw.between(1, min(3, n))
         free = not self.weights_from_device_only
         transposed = int(free and draw.chance(0.25))
         from_buffer = int(free and draw.chance(0.25))
@@ -97,7 +99,20 @@ class Operands(VectorMaker):
             transposed=transposed,
             signed=signed,
             zero_point=self.zero_point(INT8 if signed else UINT8),
+            **self._blocks(),
         )
+
+    def _blocks(self) -> dict[str, Any]:
+        """Where the rows of a tile go: mostly all to column 0, else block by block."""
+        draw, array = self.draw, self.machine.array
+        if draw.chance(0.6):
+            return {}
+        rows = draw.between(0, array.rows if draw.chance(0.8) else 2 * array.rows)
+        return {
+            "block_rows": rows,
+            "block_row": draw.between(0, rows - 1) if rows else 0,
+            "column": draw.between(-array.cols - 1, array.cols + 1) if draw.chance(0.5) else 0,
+        }
 
     def load_params(self) -> LoadParams:
         count = self.draw.between(1, min(self.line_bytes, PARAMETER_RECORDS))

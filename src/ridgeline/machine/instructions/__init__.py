@@ -12,11 +12,10 @@ from ridgeline.machine.instructions.transfer import (
     HostRead,
     HostWrite,
     Load,
-    LoadParams,
-    LoadWeights,
     Store,
 )
 from ridgeline.machine.instructions.vector import Elementwise, Requant, WindowReduce
+from ridgeline.machine.instructions.weights import LoadParams, LoadWeights
 from ridgeline.machine.instructions.word import NO_WAITS, Instruction, Timing, Unit, Waits
 
 HALT_OPCODE = 0

@@ -14,9 +14,9 @@ from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions.array import read_vectors
 from ridgeline.machine.instructions.nests import TwoOperands
 from ridgeline.machine.instructions.state import Places, Space, State
-from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
 from ridgeline.machine.instructions.vector import OutputFields
 from ridgeline.machine.instructions.walk import Walk
+from ridgeline.machine.instructions.weights import PARAMETER_BYTES
 from ridgeline.machine.instructions.word import Activity, Timing, bits
 from ridgeline.machine.latencies import LATENCIES
 from ridgeline.numerics.quantize import stored_integers

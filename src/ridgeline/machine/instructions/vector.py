@@ -25,8 +25,8 @@ from ridgeline.machine.instructions.array import (
 )
 from ridgeline.machine.instructions.nests import Counted, TwoOperands
 from ridgeline.machine.instructions.state import Places, Space, State, nested
-from ridgeline.machine.instructions.transfer import PARAMETER_BYTES
 from ridgeline.machine.instructions.walk import Walk
+from ridgeline.machine.instructions.weights import PARAMETER_BYTES
 from ridgeline.machine.instructions.word import Instruction, Timing, Unit, bits
 from ridgeline.machine.latencies import LATENCIES
 from ridgeline.numerics.quantize import stored_integers
