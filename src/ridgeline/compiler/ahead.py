@@ -8,6 +8,7 @@ array or the vector unit, and the port, busy; when each Load runs is decided by 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -35,30 +36,40 @@ def hold_weights(layers: Sequence[TiledLayer], machine: Machine, room: Room) -> 
     """The layers with the tiles that they hold, as far as there is room."""
     loads = [_load(layer, machine) for layer in layers]
     held: list[TiledLayer] = list(layers)
-    indices = [layer.plan.index for layer in layers]
+    order = _Order([layer.plan.index for layer in layers])
     for position in range(len(layers) - 1, 0, -1):
-        found = _hold(position, layers[position], loads, indices, machine, room)
+        found = _hold(position, layers[position], loads, order, machine, room)
         if found is not None:
             held[position] = found
     return held
+
+
+class _Order:
+    """The layers' numbers in order of visits, and the place of each among the layers."""
+
+    def __init__(self, indices: Sequence[int]) -> None:
+        self.indices = indices
+        self.visits = Counter(indices)
+        self.place = {index: place for place, index in enumerate(sorted(self.visits))}
+
+    def once(self, position: int) -> bool:
+        """Whether a layer is visited but once."""
+        return self.visits[self.indices[position]] == 1
 
 
 def _hold(
     position: int,
     layer: TiledLayer,
     loads: list[_Load],
-    indices: Sequence[int],
+    order: _Order,
     machine: Machine,
     room: Room,
 ) -> TiledLayer | None:
     """One layer with tiles held since some layer before it; `loads` then know of their Loads."""
-    if indices.count(layer.plan.index) > 1:
-        return None
-    order = sorted(set(indices))
     own = loads[position]
-    tiles = [tile for column in layer.plan.columns for tile in column.tiles]
-    if not tiles or own.port_cycles <= own.work_cycles:
+    if not layer.plan.columns or own.port_cycles <= own.work_cycles or not order.once(position):
         return None
+    tiles = [tile for column in layer.plan.columns for tile in column.tiles]
     bytes_per_cycle = machine.device_memory.bytes_per_s / machine.clock_hz
     once = sum(t.k * t.width for t in tiles) / len(tiles) / bytes_per_cycle
     saved = once * _repeats(layer, machine)
@@ -67,19 +78,19 @@ def _hold(
         spare, first = count * once, position
         used: dict[int, float] = {}
         # Not while strips are made: a later one's instructions are of earlier layers.
-        while spare > 0 and first > 0 and indices.count(indices[first - 1]) == 1:
+        while spare > 0 and first > 0 and order.once(first - 1):
             first -= 1
             used[first] = min(spare, max(0.0, loads[first].work_cycles - loads[first].port_cycles))
             spare -= used[first]
         chosen = _spread(tiles, count)
         lines, places = _places(chosen, machine)
-        begin = indices[max(0, first - 1)]
-        line = room(lines, order.index(begin), order.index(layer.plan.index))
+        begin = order.place[order.indices[max(0, first - 1)]]
+        line = room(lines, begin, order.place[layer.plan.index])
         if line is not None:
             for before, cycles in used.items():
                 loads[before].port_cycles += cycles
             own.port_cycles -= count * saved
-            since = begin if begin > order[0] else 0
+            since = order.indices[max(0, first - 1)] if begin else 0
             held = [Held(tile, line + at, lane, since) for tile, (at, lane) in places]
             return replace(layer, held=tuple(held))
         count = count * 3 // 4
