@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import ridgeline as package
 from counting_cases import FLOAT, model, node, weights
 
 Run = Callable[..., Any]
+MANY = ("t4", "l4", "a10", "v100-sxm2", "a100-sxm4-80gb", "h100-sxm5", "tpu-v4")
 CHIP = ("--chip", "a100-sxm4-80gb", "--precision", "fp16")
 
 
@@ -61,6 +63,29 @@ def test_json_has_totals_and_every_layer(ridgeline: Run, path: str) -> None:
     assert sum(x["seconds"]["likely"] for x in one["layers"]) == pytest.approx(
         one["seconds"]["likely"]
     )
+
+
+def test_several_chips_as_a_page_and_a_picture(ridgeline: Run, path: str, tmp_path: Path) -> None:
+    page, picture = tmp_path / "a.html", tmp_path / "a.svg"
+    both = ("--chip", "l4", "--chip", "t4", "--chip", "l4")
+    shown = ridgeline("analyze", path, *both, "--html", page, "--svg", picture, "--json")
+    data = json.loads(shown.out)
+    assert data["schema"] == "ridgeline-analysis/1"
+    assert [one["chip"] for one in data["analyses"]] == ["l4", "t4"]
+    found = re.search(r'id="what-if-figures">(.*?)</script>', page.read_text("utf-8"))
+    assert found is not None
+    figures = json.loads(found[1])
+    assert [one["batch"] for one in figures["works"]] == [1, 8, 64, 256]
+    assert {one["chip"] for one in figures["options"]} == {"l4", "t4"}
+    assert picture.read_text("utf-8").startswith('<?xml version="1.0" encoding="UTF-8"?>')
+
+
+def test_a_chip_that_fails_leaves_no_file(ridgeline: Run, path: str, tmp_path: Path) -> None:
+    both = ("--chip", "l4", "--chip", "t4", "--precision", "fp8")
+    shown = ridgeline("analyze", path, *both, "--html", tmp_path / "a.html")
+    assert shown.code == 2
+    assert "--precision: t4 has no peak in 'fp8'. It has: " in shown.err
+    assert not (tmp_path / "a.html").exists()
 
 
 def test_without_a_chip_it_counts(ridgeline: Run, path: str) -> None:
@@ -123,7 +148,7 @@ def test_the_interface_in_python(path: str) -> None:
         ),
         (
             (*CHIP, "--machine", "tpu-v1"),
-            "analyze: names several chips. Give one of --chip, --machine, or --peak with --band",
+            "analyze: names chips in several ways. Give one of --chip, --machine, or --peak with",
         ),
         (
             ("--peak", "int8=100T", "--bandwidth", "300Gb"),
@@ -136,6 +161,20 @@ def test_the_interface_in_python(path: str) -> None:
         (
             ("--peak", "int8=100T"),
             "--chip: yours has no roofline: no source states the rate of its memory. Take another",
+        ),
+        (("--html", "x.html"), "--html: is given without a chip. Name one with --chip"),
+        (("--svg", "x.svg"), "--svg: is given without a chip. Name one with --chip"),
+        (
+            (*CHIP, "--html", "absent/x.html"),
+            "absent/x.html: cannot be written (there is no folder 'absent'). Choose another",
+        ),
+        (
+            (*CHIP, "--html", "absent", "--svg", "absent"),
+            "absent: is given for both --html and --svg. Choose another path for one of them",
+        ),
+        (
+            tuple(f for n in MANY for f in ("--chip", n)),
+            "--chip: names 7 chips. Give at most 6",
         ),
         (("--precision", "fp16"), "--precision: is given without a chip. Name one with --chip"),
         (

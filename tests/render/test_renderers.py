@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any
 
 import pytest
 
+from json_schema import faults
 from report_cases import REPORT, ROWS
 from ridgeline.render import csv, json, markdown, text, units
 from ridgeline.results.columns import COLUMNS, choose_columns
@@ -111,51 +111,11 @@ def test_json_follows_its_schema() -> None:
     )
     for report in (REPORT, replace(REPORT, accuracy=None, steady_cycles=None, rows=())):
         data = json_reader.loads(json.render(report))
-        assert _faults(data, shipped, shipped, "report") == []
+        assert faults(data, shipped, shipped, "report") == []
         assert data["schema"] == "ridgeline-report/2"
     data["total"]["bound"] = "luck"
     del data["cycles"]
-    assert len(_faults(data, shipped, shipped, "report")) == 2
-
-
-_TYPES: dict[str, Any] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "number": (int, float),
-    "integer": int,
-    "boolean": bool,
-    "null": type(None),
-}
-
-
-def _faults(data: Any, schema: dict[str, Any], root: dict[str, Any], at: str) -> list[str]:
-    """The faults that the keywords which our schema uses find; not a general validator."""
-    if "$ref" in schema:
-        return _faults(data, root["$defs"][schema["$ref"].rpartition("/")[2]], root, at)
-    if "anyOf" in schema:
-        found = [_faults(data, one, root, at) for one in schema["anyOf"]]
-        return min(found, key=len)
-    if "const" in schema:
-        return [] if data == schema["const"] else [f"{at} is {data}"]
-    kinds = schema.get("type", [])
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    if kinds and not any(isinstance(data, _TYPES[k]) for k in kinds):
-        return [f"{at} is {type(data).__name__}, not {kinds}"]
-    faults = [f"{at} is {data}"] if "enum" in schema and data not in schema["enum"] else []
-    if isinstance(data, list):
-        for index, item in enumerate(data):
-            faults += _faults(item, schema.get("items", {}), root, f"{at}[{index}]")
-    if isinstance(data, dict):
-        faults += [
-            f"{at}.{key} is missing" for key in schema.get("required", []) if key not in data
-        ]
-        for key, item in data.items():
-            inner = schema.get("properties", {}).get(key, schema.get("additionalProperties", {}))
-            faults += _faults(item, inner, root, f"{at}.{key}")
-            names = schema.get("propertyNames", {}).get("enum")
-            faults += [f"{at}.{key} is no name"] if names and key not in names else []
-    return faults
+    assert len(faults(data, shipped, shipped, "report")) == 2
 
 
 def test_units() -> None:

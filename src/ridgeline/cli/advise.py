@@ -7,7 +7,7 @@ import shlex
 
 from ridgeline.advice.advise import advise_on
 from ridgeline.advice.case import Case
-from ridgeline.cli.analyze import AnalyzeOptions, chosen_chip, parse_batches
+from ridgeline.cli.analyze import AnalyzeOptions, chosen_chips, parse_batches
 from ridgeline.cli.model import parse_shapes
 from ridgeline.cli.outputs import say
 from ridgeline.errors import RidgelineError
@@ -25,8 +25,8 @@ def show_advice(options: AnalyzeOptions) -> None:
             where="--batch",
             fix="Give one: larger ones are tried anyway",
         )
-    chip = chosen_chip(options)
-    if chip is None:
+    chips = chosen_chips(options)
+    if not chips:
         raise RidgelineError(
             "needs a chip",
             where="advise",
@@ -35,7 +35,7 @@ def show_advice(options: AnalyzeOptions) -> None:
     shapes = parse_shapes(options.shapes)
     (workload,) = read_workloads(options.model, batches, shapes)
     (unfused,) = read_workloads(options.model, batches, shapes, fused=False)
-    case = Case(workload, chip, options.precision or usual_precision(chip))
+    case = Case(workload, chips[0], options.precision or usual_precision(chips[0]))
     made = advise_on(case, unfused, str(options.model), _target(options))
     if options.json:
         say(json.dumps(render.advised_as_json(made), indent=2))
@@ -47,7 +47,7 @@ def _target(options: AnalyzeOptions) -> str:
     """The options that name the chip, for commands."""
     if options.machine is not None:
         return f"--machine {shlex.quote(options.machine)}"
-    if options.chip is not None:
-        return f"--chip {shlex.quote(options.chip)}"
+    if options.chips:
+        return f"--chip {shlex.quote(options.chips[0])}"
     peaks = [f"--peak {shlex.quote(peak)}" for peak in options.peaks]
     return " ".join([*peaks, f"--bandwidth {shlex.quote(options.bandwidth or '')}"])

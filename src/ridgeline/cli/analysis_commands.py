@@ -12,6 +12,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="With weights or without.")]
 OnChip = Annotated[str | None, typer.Option("--chip", metavar="NAME|FILE", help="Of `chips list`.")]
+OnChips = Annotated[
+    list[str] | None,
+    typer.Option("--chip", metavar="NAME|FILE", help="Of `chips list`; may be given again."),
+]
 OnMachine = Annotated[
     str | None, typer.Option("--machine", "-m", metavar="NAME|FILE", help="Of `machines`.")
 ]
@@ -34,7 +38,7 @@ Shapes = Annotated[
 
 def analyze(
     model: Model,
-    chip: OnChip = None,
+    chip: OnChips = None,
     machine: OnMachine = None,
     peak: Peaks = None,
     bandwidth: Bandwidth = None,
@@ -47,14 +51,21 @@ def analyze(
         int, typer.Option("--layers", min=0, metavar="N", help="Layers in the table.")
     ] = 12,
     json: Json = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a page: roofline, what-if, layers."),
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Write the roofline.")
+    ] = None,
 ) -> None:
     """Count a model's work, and say for each layer what limits it on a chip."""
     from ridgeline.cli.analyze import AnalyzeOptions, show_analysis
 
     show_analysis(
         AnalyzeOptions(
-            *(model, chip, machine, tuple(peak or ()), bandwidth, precision, batch),
-            *(tuple(shape or ()), layers, json),
+            *(model, tuple(chip or ()), machine, tuple(peak or ()), bandwidth, precision, batch),
+            *(tuple(shape or ()), layers, json, html, svg),
         )
     )
 
@@ -78,7 +89,15 @@ def advise(
 
     show_advice(
         AnalyzeOptions(
-            *(model, chip, machine, tuple(peak or ()), bandwidth, precision, batch),
+            *(
+                model,
+                (chip,) if chip is not None else (),
+                machine,
+                tuple(peak or ()),
+                bandwidth,
+                precision,
+                batch,
+            ),
             *(tuple(shape or ()), 0, json),
         )
     )

@@ -93,7 +93,7 @@ def show_model_on(
     workload = read_workloads(model, [batch])[0]
     bounds = [bound_of(workload, chip, precision or usual_precision(chip)) for chip in chips]
     if as_json:
-        _print({"analyses": [analysis.as_json(bound) for bound in bounds]})
+        _print(analysis.document([analysis.as_json(bound) for bound in bounds]))
     else:
         say(analysis.comparison(bounds))
 

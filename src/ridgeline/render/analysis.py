@@ -12,6 +12,7 @@ from ridgeline.roofline.bound import Bound, Interval, LayerTime
 from ridgeline.workload.layer import Layer, Workload
 
 UNKNOWN = "unknown"
+SCHEMA = "ridgeline-analysis/1"
 SHOWN = 12
 """Layers in the table, those that take longest; --json has all."""
 EXPLAINED = 3
@@ -176,6 +177,14 @@ def explained(one: LayerTime) -> str:
 
 def _is_decode(layer: Layer) -> bool:
     return layer.kind == "attention" and dict(layer.independent).get("tokens") == 1
+
+
+def document(
+    analyses: Sequence[dict[str, Any]] = (), workloads: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
+    """What is printed: analyses of a model on chips, or without a chip workloads."""
+    key, found = ("workloads", workloads) if workloads else ("analyses", analyses)
+    return {"schema": SCHEMA, key: list(found)}
 
 
 def as_json(bound: Bound) -> dict[str, Any]:

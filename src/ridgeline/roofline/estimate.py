@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import reduce
-from math import inf
 
 from ridgeline.chips.loader import load_chip
 from ridgeline.chips.sheet import Chip
@@ -28,12 +27,8 @@ def bound_of(workload: Workload, chip: Chip | str, precision: str) -> Bound:
     """
     sheet = load_chip(chip) if isinstance(chip, str) else chip
     roof = roof_of(sheet, precision)
-    stored = workload.stored_as(roof.storage.weight_bits, roof.storage.activation_bits)
-    _check_room(stored, roof)
-    capacity = roof.on_chip.size.value if roof.on_chip and roof.on_chip.size else 0.0
-    kept = resident(stored, capacity)
-    crossing = frozenset(o.tensor for o in (*stored.inputs, *stored.outputs))
-    timing = _Timing(roof, kept, crossing, workload.batch)
+    stored, timing = _prepared(workload, roof)
+    kept = timing.kept
     layers = tuple(timing.time(layer) for layer in stored.layers)
     seconds = reduce(Interval.__add__, (one.seconds for one in layers), NOTHING)
     return Bound(
@@ -49,6 +44,23 @@ def bound_of(workload: Workload, chip: Chip | str, precision: str) -> Bound:
         ),
         (*workload.notes, *_remarks(stored, roof, kept)),
     )
+
+
+def parts_of(workload: Workload, roof: Roof) -> tuple[Workload, list[list[Part]]]:
+    """The workload as stored on the chip, and what each resource takes for each of its layers.
+
+    Raises RidgelineError for a model that the chip's memory does not hold.
+    """
+    stored, timing = _prepared(workload, roof)
+    return stored, [timing.parts(layer) for layer in stored.layers]
+
+
+def _prepared(workload: Workload, roof: Roof) -> tuple[Workload, _Timing]:
+    stored = workload.stored_as(roof.storage.weight_bits, roof.storage.activation_bits)
+    _check_room(stored, roof)
+    capacity = roof.on_chip.size.value if roof.on_chip and roof.on_chip.size else 0.0
+    crossing = frozenset(o.tensor for o in (*stored.inputs, *stored.outputs))
+    return stored, _Timing(roof, resident(stored, capacity), crossing, workload.batch)
 
 
 def _check_room(workload: Workload, roof: Roof) -> None:
@@ -91,7 +103,7 @@ class _Timing:
         filled = occupied(layer.products, self.roof)
         parts = self._parts(layer, filled)
         limit = max(parts, key=lambda part: part.seconds).resource if parts else "launch"
-        likely = _together(parts)
+        likely = together(parts)
         spread = self.roof.spread(_side(limit))
         low = min(likely, max(likely * spread.low, self._least(layer, parts)))
         seconds = Interval(low, likely, likely * spread.high)
@@ -101,6 +113,9 @@ class _Timing:
         cause = cause_of(layer, limit, filled, self.roof)
         cure = self._cure(layer) if layer.products else None
         return LayerTime(layer, seconds, limit, tuple(parts), utilisation, cause, cure)
+
+    def parts(self, layer: Layer) -> list[Part]:
+        return self._parts(layer, occupied(layer.products, self.roof))
 
     def _parts(self, layer: Layer, filled: list[Occupied]) -> list[Part]:
         roof = self.roof
@@ -115,22 +130,12 @@ class _Timing:
         if roof.on_chip is roof.memory:
             main, near = main + near, 0.0
         if near and roof.on_chip is not None:
-            found.append(Part(roof.on_chip.name, near / self._near_bytes_per_s(), near))
+            found.append(Part(roof.on_chip.name, near / roof.near_bytes_per_s, near))
         rate = roof.memory_bytes_per_s * roof.fractions.bandwidth
         found.append(Part(roof.memory.name, main / rate, main))
         if link and roof.link_bytes_per_s is not None:
             found.append(Part("host link", link / roof.link_bytes_per_s, link))
         return found
-
-    def _near_bytes_per_s(self) -> float:
-        """Of the memory on the chip: what its sheet says, or what processors of a grid load."""
-        near = self.roof.on_chip
-        if near is not None and near.bandwidth is not None:
-            return near.bandwidth.value
-        grid = self.roof.grid
-        if grid is not None:
-            return fitted().common.load_bytes_per_cycle * grid.clock_hz * grid.processors
-        return inf
 
     def _bytes(self, layer: Layer) -> tuple[float, float, float]:
         """Through main memory, through the memory on the chip, and over the host link."""
@@ -177,7 +182,7 @@ def _side(limit: str) -> str:
     return limit if limit in ("launch", "compute") else "memory"
 
 
-def _together(parts: list[Part]) -> float:
+def together(parts: list[Part]) -> float:
     """A launch, then everything at once: not in turn, and not without friction."""
     p = fitted().common.overlap
     launch = sum(part.seconds for part in parts if part.resource == "launch")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from math import exp
+from math import exp, inf
 from statistics import median
 
 from ridgeline.chips.loader import chip_names, load_chip
@@ -85,6 +85,19 @@ class Roof:
     def balance(self) -> float:
         """Operations for each byte of main memory at which both roofs take the same time."""
         return self.peak.dense.value / self.memory_bytes_per_s
+
+    @property
+    def near_bytes_per_s(self) -> float:
+        """Of the memory on the chip: what its sheet says, or what processors of a grid load.
+
+        It is infinite where neither is known.
+        """
+        if self.on_chip is not None and self.on_chip.bandwidth is not None:
+            return self.on_chip.bandwidth.value
+        if self.grid is not None:
+            per_cycle = fitted().common.load_bytes_per_cycle
+            return per_cycle * self.grid.clock_hz * self.grid.processors
+        return inf
 
     def spread(self, limit: str) -> Spread:
         return self.spreads.get(limit, self.elsewhere)

@@ -52,6 +52,8 @@
       items.sort((a, b) => at(a) - at(b));
     }
     items[0].setAttribute("tabindex", 0);
+    // Of a chip that is not shown nothing can be chosen.
+    const seen = () => items.filter((item) => !item.closest("[hidden]"));
     chart.addEventListener("pointerover", (event) => {
       const item = find(event.target);
       if (item && event.pointerType !== "touch") choose(item);
@@ -66,17 +68,18 @@
     chart.addEventListener("keydown", (event) => {
       const item = find(event.target);
       if (!item) return;
-      const place = items.indexOf(item);
+      const now = seen();
+      const place = now.indexOf(item);
       const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
       let next = null;
-      if (event.key === "Home") next = items[0];
-      else if (event.key === "End") next = items[items.length - 1];
+      if (event.key === "Home") next = now[0];
+      else if (event.key === "End") next = now[now.length - 1];
       else if (event.key === "Enter") {
         const row = document.getElementById("layer-" + item.dataset.layer);
         if (row) row.scrollIntoView({ block: "center" });
       } else if (chart.id === "lanes" && steps[event.key] && !event.key.match(/Left|Right/)) {
         next = otherLane(item, steps[event.key]);
-      } else if (steps[event.key]) next = items[place + steps[event.key]];
+      } else if (steps[event.key]) next = now[place + steps[event.key]];
       else return;
       event.preventDefault();
       if (next) {
@@ -214,8 +217,10 @@
   const lengths = () => {
     for (const [svg, width] of bars) svg.setAttribute("width", same.checked ? "100%" : width);
   };
-  same.addEventListener("change", lengths);
-  lengths();
+  if (same) {
+    same.addEventListener("change", lengths);
+    lengths();
+  }
 
   // Sorting: figures from the largest, texts from the first, then the other way, then as executed.
   const table = document.getElementById("layers");

@@ -1,0 +1,216 @@
+"""The analysis page and its picture: against the bounds, by keyboard, light and dark, narrow."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.resources import files
+from math import log10
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser import browser
+from json_schema import faults
+from ridgeline.chips.custom import custom_chip
+from ridgeline.chips.loader import load_chip
+from ridgeline.render import analysis as text
+from ridgeline.render import svg
+from ridgeline.render.analysis_schema import schema
+from ridgeline.render.html import analysis as page
+from ridgeline.render.html import chips_roofline as chart
+from ridgeline.roofline.bound import Bound
+from ridgeline.roofline.estimate import bound_of, parts_of, together
+from ridgeline.roofline.roof import roof_of
+from ridgeline.roofline.what_if import PEAKS, SHEET, again, options_of, scaled_roof
+from ridgeline.workload.layer import Workload
+from ridgeline.workload.read import read_workloads
+
+EVIL = "</script><img src=x onerror=alert(1)>"
+CHIPS = ("l4", "tpu-v4")
+
+
+@pytest.fixture(scope="module")
+def workloads(shipped: Any) -> list[Workload]:
+    """The shipped model for one sample and for many, its name hostile."""
+    read = read_workloads(shipped.model, [1, 4096])
+    return [replace(one, name=EVIL) for one in read]
+
+
+@pytest.fixture(scope="module")
+def bounds(workloads: list[Workload]) -> list[Bound]:
+    return [bound_of(workloads[0], name, "int8") for name in CHIPS]
+
+
+@pytest.fixture(scope="module")
+def written(workloads: list[Workload], bounds: list[Bound]) -> str:
+    return page.render(bounds, workloads, options_of(workloads, [b.chip for b in bounds]))
+
+
+def test_the_formula_gives_the_bound(workloads: list[Workload]) -> None:
+    for option in options_of(workloads, [load_chip(name) for name in CHIPS]):
+        for workload, tried in zip(workloads, option.tries, strict=True):
+            bound = bound_of(workload, option.roof.chip, option.roof.precision)
+            assert sum(again(tried)) == pytest.approx(bound.seconds.likely)
+
+
+@pytest.mark.parametrize(("name", "within"), [("tpu-v4", 1e-9), ("yours", 1e-9), ("l4", 0.1)])
+def test_other_figures_as_if_the_chip_had_them(
+    workloads: list[Workload], name: str, within: float
+) -> None:
+    """Exactly where there are no tiles to choose; on a grid, the bandwidth's choice is left out."""
+    chip = custom_chip(["int8=9T"], "20G") if name == "yours" else load_chip(name)
+    (option,) = [o for o in options_of(workloads[1:], [chip]) if o.roof.precision == "int8"]
+    for peak, times in enumerate(PEAKS):
+        for rate in (0.25, 1.0, 4.0):
+            other = parts_of(workloads[1], scaled_roof(roof_of(chip, "int8"), times, rate))[1]
+            wanted = sum(map(together, other))
+            assert sum(again(option.tries[0], peak, rate)) == pytest.approx(wanted, rel=within)
+
+
+def test_dots_lie_where_the_bound_says(bounds: list[Bound]) -> None:
+    for bound in bounds:
+        shown = chart.dots(bound)
+        assert len(shown) == len(bound.layers) - chart.left_out([bound])
+        for dot in shown:
+            one = bound.layers[dot.layer]
+            work = one.layer.operations or one.layer.vector_operations
+            assert dot.per_s * one.seconds.likely == pytest.approx(work)
+            assert dot.on_vector or dot.intensity == one.layer.operations_per_byte
+
+
+def test_the_picture_is_whole_and_its_dots_are_at_their_place(bounds: list[Bound]) -> None:
+    drawn = svg.render(bounds)
+    root = ElementTree.fromstring(drawn.encode())
+    name = "{http://www.w3.org/2000/svg}"
+    axes = chart.axes_of(bounds)
+    dots = [c for c in root.iter(f"{name}circle") if c.get("data-layer") is not None]
+    assert len(dots) == sum(len(chart.dots(bound)) for bound in bounds)
+    for circle in dots:
+        assert 0 <= float(circle.attrib["cx"].rstrip("%")) <= 100
+        assert 0 <= float(circle.attrib["cy"]) <= chart.HEIGHT
+    (first,) = [dot for dot in chart.dots(bounds[0]) if dot.layer == 0]
+    (circle,) = [c for c in dots if c.get("data-layer") == "0" and "L4" in c.get("aria-label", "")]
+    whole = axes.x_high - axes.x_low
+    wanted = 100 * (log10(first.intensity) - axes.x_low) / whole
+    assert float(circle.attrib["cx"].rstrip("%")) == pytest.approx(wanted, abs=0.01)
+    assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_every_precision_is_a_ceiling_and_every_memory_a_slope(bounds: list[Bound]) -> None:
+    found = chart.lines(roof_of(bounds[0].chip, "int8"))
+    named = {name for line in found if not line.is_slope for name in line.name.split(", ")}
+    assert named == {*bounds[0].chip.precisions()} - {"fp64"}
+    assert {line.name for line in found if line.is_slope} == {"L2", "GDDR6", "host link"}
+
+
+def test_nothing_of_a_model_becomes_an_element(written: str, bounds: list[Bound]) -> None:
+    assert "<img" not in written
+    assert "<img" not in svg.render(bounds)
+    assert written.count("<script") == 3
+
+
+def test_the_schema_file_is_what_the_code_writes(request: pytest.FixtureRequest) -> None:
+    wanted = json.dumps(schema(), indent=2) + "\n"
+    path = files("ridgeline.render") / "analysis.schema.json"
+    if request.config.getoption("--update-golden"):
+        Path(str(path)).write_text(wanted, encoding="utf-8", newline="\n")
+    assert path.read_text(encoding="utf-8") == wanted, "if meant, `make golden`"
+
+
+def test_json_follows_its_schema(bounds: list[Bound], workloads: list[Workload]) -> None:
+    whole = schema()
+    analyses = text.document([text.as_json(bound) for bound in bounds])
+    counted = text.document(workloads=[text.work_as_json(one) for one in workloads])
+    for data in (analyses, counted):
+        assert faults(json.loads(json.dumps(data)), whole, whole, "analysis") == []
+    analyses["analyses"][0]["basis"] = "luck"
+    del analyses["analyses"][1]["layers"][0]["limit"]
+    assert len(faults(analyses, whole, whole, "analysis")) == 2
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture
+def opened(chromium: Any, written: str, tmp_path: Path) -> Iterator[Any]:
+    """The page; afterwards, that nothing went wrong in it and that it asked for nothing."""
+    path = tmp_path / "analysis.html"
+    path.write_text(written, encoding="utf-8", newline="\n")
+    context = chromium.new_context(viewport={"width": 1200, "height": 900}, color_scheme="light")
+    went_wrong: list[str] = []
+    requests: list[str] = []
+    shown = context.new_page()
+    shown.on("console", lambda message: went_wrong.append(message.text))
+    shown.on("pageerror", lambda error: went_wrong.append(str(error)))
+    shown.on("request", lambda request: requests.append(request.url))
+    shown.goto(path.as_uri())
+    yield shown
+    assert went_wrong == []
+    assert [url for url in requests if not url.startswith("data:")] == [path.as_uri()]
+    context.close()
+
+
+def _times(shown: Any) -> list[float]:
+    cells = shown.locator("#layers td.if-time").evaluate_all("all => all.map(c => c.dataset.v)")
+    return [float(cell) for cell in cells]
+
+
+def test_the_panel_computes_what_python_does(opened: Any, workloads: list[Workload]) -> None:
+    chip = load_chip("tpu-v4")
+    options = {o.roof.precision: o for o in options_of(workloads, [chip])}
+    opened.locator("#if-chip").select_option("tpu-v4")
+    opened.locator("#if-precision").select_option("bf16")
+    opened.locator("#if-batch").select_option("4096")
+    tried = options["bf16"].tries[1]
+    assert _times(opened) == pytest.approx(again(tried), rel=1e-3)
+    opened.locator("#if-peak").press("End")
+    opened.locator("#if-bandwidth").press("Home")
+    assert _times(opened) == pytest.approx(again(tried, len(PEAKS) - 1, 0.25), rel=1e-3)
+    assert opened.locator("#if-bandwidth").get_attribute("aria-valuetext").startswith("0.25 times")
+    assert opened.locator("#if-chart circle").count() > 5
+    opened.get_by_role("button", name="as the sheet says").press("Enter")
+    assert _times(opened) == pytest.approx(again(tried, SHEET), rel=1e-3)
+
+
+def test_it_begins_with_what_was_analysed(opened: Any, bounds: list[Bound]) -> None:
+    assert opened.locator("#if-chart > *").count() == 0
+    assert sum(_times(opened)) == pytest.approx(bounds[0].seconds.likely, rel=1e-3)
+    shown = opened.locator("#if-answer").inner_text()
+    assert re.search(r"time\n[\d.]+ µs \([\d.]+ µs to [\d.]+ µs\)", shown)
+
+
+def test_by_keyboard_alone(opened: Any) -> None:
+    reached: set[str] = set()
+    for _ in range(60):
+        opened.keyboard.press("Tab")
+        script = "() => document.activeElement.id || document.activeElement.tagName"
+        reached.add(opened.evaluate(script))
+    wanted = {"if-chip", "if-precision", "if-batch", "if-peak", "if-bandwidth", "if-reset"}
+    assert {*wanted, "circle", "BUTTON", "INPUT", "A"} <= reached
+    box = opened.locator('[data-shows="0"]')
+    box.focus()
+    opened.keyboard.press("Space")
+    assert not opened.locator(".dots.k0 circle").first.is_visible()
+    opened.locator('.dots.k1 circle[tabindex="0"]').first.focus()
+    opened.keyboard.press("End")
+    assert "TPU v4" in opened.locator("#said").inner_text()
+    assert opened.locator("#layers tr.chosen").count() == 1
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 480, 1200])
+def test_nothing_is_cut_at_any_width(opened: Any, width: int, mode: str) -> None:
+    """320 pixels are also 1280 at 400 % (WCAG 2.2, 1.4.10)."""
+    opened.emulate_media(color_scheme=mode)
+    opened.set_viewport_size({"width": width, "height": 640})
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    paper = opened.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == ("rgb(255, 255, 255)" if mode == "light" else "rgb(21, 23, 26)")
