@@ -484,6 +484,59 @@ def test_one_file_for_two_outputs_of_simulate(ridgeline: Run, program: Path) -> 
     _refused(ridgeline("simulate", program, "--json", "no-x", "--html", "no-x"), text)
 
 
+def _file_options(shipped: Any) -> dict[str, tuple[list[str], list[str], str]]:
+    """By command: arguments, options that write, and what the first argument is called."""
+    samples, model = str(shipped.calibration), str(shipped.model)
+    report = ["--json", "--html", "--trace"]
+    return {
+        "run": ([model, "--input", samples], [*report, "--output"], "MODEL.onnx"),
+        "compile": ([model], ["--output"], "MODEL.onnx"),
+        "quantize": ([model, "--calibrate", samples], ["--output"], "MODEL.onnx"),
+        "debug": ([model, "--input", samples], ["--dump", "--json"], "MODEL.onnx"),
+    }
+
+
+@pytest.mark.parametrize("command", ["run", "compile", "quantize", "debug", "execute", "simulate"])
+def test_nothing_is_written_over_what_is_read(
+    command: str, ridgeline: Run, shipped: Any, program: Path, tmp_path: Path
+) -> None:
+    """Each file that a command reads, as each file that it writes, under another spelling."""
+    known = _file_options(shipped)
+    known["execute"] = ([str(program), "--input", str(shipped.calibration)], ["--output"], "P.rlp")
+    known["simulate"] = ([str(program)], ["--json", "--html", "--trace"], "P.rlp")
+    arguments, options, called = known[command]
+    given = [called, *arguments[1::2]]
+    files = [Path(file).read_bytes() for file in arguments[::2]]
+    copies = [_bytes(tmp_path / f"read{i}", data) for i, data in enumerate(files)]
+    arguments[::2] = [str(copy) for copy in copies]
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    for option in options:
+        for name, copy in zip(given, copies, strict=True):
+            before = copy.read_bytes()
+            path = str(link / copy.name)
+            text = f"{path}: is read as {name}, and {option} would write over it."
+            _refused(
+                ridgeline(command, *arguments, option, path),
+                f"{text} Choose another path with {option}",
+            )
+            assert copy.read_bytes() == before
+
+
+def test_a_machine_file_is_not_written_over(
+    ridgeline: Run, shipped: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    machine = _bytes(tmp_path / "m.toml", b"kept")
+    text = "m.toml: is read as --machine, and --output would write over it. Choose another path"
+    made = ridgeline("compile", shipped.model, "--machine", machine, "--output", "m.toml")
+    _refused(made, f"{text} with --output")
+    assert machine.read_bytes() == b"kept"
+    # The name of a shipped machine is that of no file.
+    made = ridgeline("compile", shipped.model, "--output", "tiny-16")
+    assert made.code == 0, made.err
+
+
 def test_stages_on_a_disk_that_runs_full(
     ridgeline: Run, shipped: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

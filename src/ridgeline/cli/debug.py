@@ -11,7 +11,15 @@ from typing import Any
 from ridgeline import api
 from ridgeline.cli.arrays import Arrays, batches, fit_arrays, read_arrays, sample_count
 from ridgeline.cli.model import check_formats, input_types, parse_shapes, prepare, read_graph
-from ridgeline.cli.outputs import check_writable, note, say, write_arrays, write_file
+from ridgeline.cli.outputs import (
+    check_distinct,
+    check_kept,
+    check_writable,
+    note,
+    say,
+    write_arrays,
+    write_file,
+)
 from ridgeline.cli.show import stage
 from ridgeline.compiler.pipeline import Compiled, compile_located
 from ridgeline.divergence.explain import first_divergence
@@ -54,10 +62,26 @@ class DebugOptions:
     json: Path | None
 
 
+def _check_paths(options: DebugOptions) -> None:
+    """Raise RidgelineError if a file would be written over another that is read or written."""
+    read = {
+        "MODEL.onnx": options.model,
+        "--input": options.input,
+        "--machine": options.machine,
+        "--program": options.program,
+        "--against": options.against,
+        "--calibrate": options.calibrate,
+    }
+    written = {"--dump": options.dump, "--json": options.json}
+    check_distinct(written)
+    check_kept(read, written)
+
+
 def debug(options: DebugOptions) -> int:
     """Execute, compare value by value, print the first difference; 1 if there is one, else 0."""
     check_writable(options.dump, "--dump")
     check_writable(options.json, "--json")
+    _check_paths(options)
     program = load_program(options.program) if options.program else None
     if program is not None:
         check(program)

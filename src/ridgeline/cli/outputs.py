@@ -74,6 +74,22 @@ def check_distinct(paths: Mapping[str, Path | None]) -> None:
         options[real] = option
 
 
+def check_kept(read: Mapping[str, Path | str | None], written: Mapping[str, Path | None]) -> None:
+    """Raise RidgelineError if an option would write over a file that the command reads.
+
+    Both by what the command line calls them; what is read may also be the name of no file.
+    """
+    files = {os.path.realpath(path): name for name, path in read.items() if path is not None}
+    for option, path in written.items():
+        real = "" if path is None else os.path.realpath(path)
+        if real in files and os.path.isfile(real):
+            raise RidgelineError(
+                f"is read as {files[real]}, and {option} would write over it",
+                where=str(path),
+                fix=f"Choose another path with {option}",
+            )
+
+
 def make_folder(path: Path, option: str) -> None:
     """Make the folder of --dump-stages, or say why not."""
     try:

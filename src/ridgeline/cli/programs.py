@@ -18,6 +18,7 @@ from ridgeline.cli.model import (
 )
 from ridgeline.cli.outputs import (
     check_distinct,
+    check_kept,
     check_writable,
     note,
     say,
@@ -50,6 +51,7 @@ def quantize(
 ) -> None:
     """Write the quantised model as a QDQ file."""
     check_writable(output, "--output")
+    check_kept({"MODEL.onnx": model, "--calibrate": calibrate}, {"--output": output})
     samples = read_arrays(calibrate)
     with stage("reading"):
         graph = read_graph(model, parse_shapes(shapes), batch)
@@ -80,6 +82,8 @@ def compile(
 ) -> None:
     """Write the program."""
     check_writable(output, "--output")
+    read = {"MODEL.onnx": model, "--machine": machine_name, "--calibrate": calibrate}
+    check_kept(read, {"--output": output})
     check_distinct({"--output": output, "--dump-stages": dump_stages})
     machine = api.load_machine(machine_name, settings)
     check_formats(machine, recipe.activations, None)
@@ -151,6 +155,7 @@ def check_program(path: Path) -> None:
 def execute(path: Path, input: Path, output: Path | None, labels: bool) -> None:
     """Compute the outputs of every sample."""
     check_writable(output, "--output")
+    check_kept({"P.rlp": path, "--input": input}, {"--output": output})
     program = load_program(path)
     check(program)
     raw = read_arrays(input)
@@ -182,7 +187,7 @@ def simulate(
     pipelined: bool,
 ) -> None:
     """Time the program and print the report."""
-    files.check()
+    files.check({"P.rlp": path})
     choose_columns(columns)
     program = load_program(path)
     check(program)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ridgeline.cli.outputs import check_distinct, check_writable, note, write_file
+from ridgeline.cli.outputs import check_distinct, check_kept, check_writable, note, write_file
 from ridgeline.machine.simulate import Trace
 from ridgeline.results.rows import Report
 
@@ -18,12 +19,15 @@ class ReportFiles:
     json: Path | None = None
     html: Path | None = None
 
-    def check(self) -> None:
-        """Raise RidgelineError before the work if one of them could not be written after it."""
+    def check(self, read: Mapping[str, Path | str | None]) -> None:
+        """Raise RidgelineError before the work if one of them could not be written after it, or is
+        one of the files that are read, each under what the command line calls it.
+        """
         paths = self.paths()
         for option, path in paths.items():
             check_writable(path, option)
         check_distinct(paths)
+        check_kept(read, paths)
 
     def paths(self) -> dict[str, Path | None]:
         """The path of each option."""

@@ -21,7 +21,7 @@ from ridgeline.cli.model import (
     read_graph,
     stage_dump,
 )
-from ridgeline.cli.outputs import check_distinct, check_writable, write_arrays
+from ridgeline.cli.outputs import check_distinct, check_kept, check_writable, write_arrays
 from ridgeline.cli.report_files import ReportFiles
 from ridgeline.cli.show import Done, Format, show_report, stage
 from ridgeline.errors import RidgelineError
@@ -102,8 +102,15 @@ def run(options: RunOptions) -> None:
 
 def _check_options(options: RunOptions) -> None:
     choose_columns(options.columns)
+    read = {
+        "MODEL.onnx": options.model,
+        "--machine": options.machine,
+        "--input": options.input,
+        "--calibrate": options.calibrate,
+    }
     check_writable(options.output, "--output")
-    options.files.check()
+    check_kept(read, {"--output": options.output})
+    options.files.check(read)
     folder = {"--dump-stages": options.dump_stages}
     check_distinct({"--output": options.output, **options.files.paths(), **folder})
     for option, given in (("--output", options.output), ("--labels", options.labels)):
