@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import ridgeline as package
+from advice.small_models import anomaly_detection
 
 Run = Callable[..., Any]
 MODEL = str(Path(package.__file__).parent / "models" / "digits_cnn.onnx")
@@ -48,6 +49,22 @@ def test_own_figures_and_machines_are_advised_on(ridgeline: Run) -> None:
     assert "on tiny-8, int8" in ridgeline("advise", MODEL, "--machine", "tiny-8").out
 
 
+def test_applied_changes_gain_what_was_predicted(ridgeline: Run, tmp_path: Path) -> None:
+    """All six changes of the dense autoencoder, by the compiler and the simulation."""
+    path = tmp_path / "small.onnx"
+    path.write_bytes(anomaly_detection())
+    shown = ridgeline("advise", str(path), "--machine", "tiny-16", "--apply", "--json")
+    assert shown.code == 0, shown.err
+    data = json.loads(shown.out)
+    errors = {one["change"]: one["error"] for one in data["changes"]}
+    assert len(errors) == 6
+    assert None not in errors.values()
+    assert data["mean_error"] <= 0.10, errors
+    link = next(one for one in data["changes"] if one["change"] == "host link x 2")
+    assert link["achieved_cycles"] < 0.97 * link["before_cycles"]
+    assert link["error"] == pytest.approx(0.0, abs=0.02)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -59,6 +76,9 @@ def test_own_figures_and_machines_are_advised_on(ridgeline: Run) -> None:
         (("--chip", "l4", "--precision", "fp4"), "--precision: l4 has no peak in 'fp4'"),
         (("--chip", "hailo-8"), "no source states the rate of its memory"),
         (("--chip", "l4", "--machine", "tiny-8"), "names chips in several ways"),
+        (("--chip", "l4", "--apply"), "--apply: changes can be applied to a machine file only"),
+        (("--machine", "tiny-8", "--precision", "int8", "--apply"), "does not go with --apply"),
+        (("--machine", "tiny-9", "--apply"), "there is no machine 'tiny-9'. Did you mean 'tiny-8'"),
     ],
 )
 def test_faults_end_in_one_message(ridgeline: Run, options: tuple[str, ...], message: str) -> None:

@@ -7,17 +7,24 @@ import shlex
 
 from ridgeline.advice.advise import advise_on
 from ridgeline.advice.case import Case
+from ridgeline.advice.machines import advise_machine
 from ridgeline.cli.analyze import AnalyzeOptions, chosen_chips, parse_batches
-from ridgeline.cli.model import parse_shapes
+from ridgeline.cli.model import parse_shapes, prepare, read_graph
 from ridgeline.cli.outputs import say
 from ridgeline.errors import RidgelineError
+from ridgeline.ir import Graph
+from ridgeline.machine.loader import load_machine
+from ridgeline.quant.recipe import Recipe
 from ridgeline.render import advice as render
 from ridgeline.roofline.roof import usual_precision
 from ridgeline.workload.read import read_workloads
 
 
-def show_advice(options: AnalyzeOptions) -> None:
-    """Print the advice, most saved first. Raises RidgelineError without a chip."""
+def show_advice(options: AnalyzeOptions, *, apply: bool = False) -> None:
+    """Print the advice, most saved first. Raises RidgelineError without a chip.
+
+    With `apply` it is that of a machine file, each change compiled and simulated.
+    """
     batches = parse_batches(options.batch)
     if len(batches) > 1:
         raise RidgelineError(
@@ -25,6 +32,9 @@ def show_advice(options: AnalyzeOptions) -> None:
             where="--batch",
             fix="Give one: larger ones are tried anyway",
         )
+    if apply:
+        _show_applied(options, batches[0])
+        return
     chips = chosen_chips(options)
     if not chips:
         raise RidgelineError(
@@ -41,6 +51,34 @@ def show_advice(options: AnalyzeOptions) -> None:
         say(json.dumps(render.advised_as_json(made), indent=2))
     else:
         say(render.advised(made))
+
+
+def _show_applied(options: AnalyzeOptions, batch: int | None) -> None:
+    """Changes of a machine file, predicted from the run as it is and beside that simulated."""
+    if options.machine is None or options.chip is not None or options.peaks or options.bandwidth:
+        raise RidgelineError(
+            "changes can be applied to a machine file only",
+            where="--apply",
+            fix="Name one with --machine; `ridgeline machines` lists them",
+        )
+    if options.precision is not None:
+        raise RidgelineError(
+            "does not go with --apply", where="--precision", fix="Leave it out: the machine has one"
+        )
+    machine = load_machine(options.machine)
+    shapes = parse_shapes(options.shapes)
+
+    def graph_at(times: int) -> Graph:
+        wanted = batch if times == 1 else times * (batch or 1)
+        graph = read_graph(options.model, shapes, wanted)
+        return prepare(graph, Recipe(), None, None, None).graph
+
+    made = advise_machine(graph_at, machine, apply=True)
+    name, samples = options.model.stem, batch or 1
+    if options.json:
+        say(json.dumps(render.applied_as_json(name, machine.name, samples, made), indent=2))
+    else:
+        say(render.applied(name, machine.name, samples, made))
 
 
 def _target(options: AnalyzeOptions) -> str:

@@ -81,6 +81,10 @@ def advise(
         str | None, typer.Option("--batch", metavar="N", help="Samples in one run.")
     ] = None,
     shape: Shapes = None,
+    apply: Annotated[
+        bool,
+        typer.Option("--apply", help="On a machine file: change it, compile and simulate again."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Say what would make a model faster on a chip, by how much, and what would not."""
@@ -99,5 +103,6 @@ def advise(
                 batch,
             ),
             *(tuple(shape or ()), 0, json),
-        )
+        ),
+        apply=apply,
     )

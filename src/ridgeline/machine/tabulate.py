@@ -105,6 +105,14 @@ def _batch(program: Program) -> int:
     return inputs[0].shape[0] if inputs and len(inputs[0].shape) > 1 else 1
 
 
+def busy_cycles(program: Program) -> list[dict[Limit, float]]:
+    """What each layer needs of each resource if it never waits; the last is of no layer.
+
+    Of a program on another machine that can run it, what it would need there.
+    """
+    return [{name: float(c) for name, c in need.busy.items()} for need in _needs(program)]
+
+
 class _Need:
     """Sums over one layer's instructions: cycles of each resource, array work and bytes moved."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ridgeline.advice.advise import Advised, LayerAdvice
 from ridgeline.advice.case import GAIN, Advice
+from ridgeline.advice.machines import Applied
 from ridgeline.render.analysis import WIDTH, main_cause
 from ridgeline.render.plain import shorten, visible, wrapped
 from ridgeline.render.table import aligned
@@ -147,3 +149,70 @@ def _advice(one: Advice) -> dict[str, Any]:
 
 def _interval(time: Interval) -> dict[str, float]:
     return {"low": time.low, "likely": time.likely, "high": time.high}
+
+
+def applied(model: str, machine: str, batch: int, made: Sequence[Applied]) -> str:
+    """Changes of a machine: the gain predicted and, where it was tried, that achieved."""
+    title = (
+        f"{visible(model)} on {visible(machine)}, batch {batch}: {made[0].before:,.0f} cycles for"
+        " a run"
+    )
+    rows = [("predicted", "achieved", "error", "cycles", "change")]
+    rows += [
+        (
+            _gain(one.before, one.predicted),
+            _gain(one.before, one.achieved),
+            "-" if one.error is None else f"{100 * one.error:+.1f} %",
+            "-" if one.achieved is None else f"{one.achieved:,.0f}",
+            one.change.name,
+        )
+        for one in made
+    ]
+    lines = [*wrapped(title, WIDTH), "", *aligned(rows, (4,))]
+    for one in made:
+        if one.reason:
+            lines += wrapped(f"not possible: {one.change.name}: {visible(one.reason)}", WIDTH, "  ")
+    mean = mean_error(made)
+    if mean is not None:
+        lines += ["", f"mean error of the gain {percent(mean)}"]
+    lines += ["", *wrapped(_APPLIED, WIDTH)]
+    return "\n".join(lines)
+
+
+_APPLIED = (
+    "predicted: time before over after, from the ledger and busy cycles of the run as it is;"
+    " achieved: from the model compiled and simulated again. cycles: then, for as many samples."
+)
+
+
+def _gain(before: float, now: float | None) -> str:
+    return "-" if not now else f"{before / now:.3f} x"
+
+
+def mean_error(made: Sequence[Applied]) -> float | None:
+    """Mean of the absolute errors of the gains that were tried."""
+    errors = [abs(one.error) for one in made if one.error is not None]
+    return sum(errors) / len(errors) if errors else None
+
+
+def applied_as_json(
+    model: str, machine: str, batch: int, made: Sequence[Applied]
+) -> dict[str, Any]:
+    """Cycles are of `batch` samples, whatever the batch of the change."""
+    return {
+        "model": model,
+        "machine": machine,
+        "batch": batch,
+        "mean_error": mean_error(made),
+        "changes": [
+            {
+                "change": one.change.name,
+                "before_cycles": one.before,
+                "predicted_cycles": one.predicted,
+                "achieved_cycles": one.achieved,
+                "error": one.error,
+                "reason": one.reason,
+            }
+            for one in made
+        ],
+    }
