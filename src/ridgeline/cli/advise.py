@@ -55,7 +55,7 @@ def show_advice(options: AnalyzeOptions, *, apply: bool = False) -> None:
 
 def _show_applied(options: AnalyzeOptions, batch: int | None) -> None:
     """Changes of a machine file, predicted from the run as it is and beside that simulated."""
-    if options.machine is None or options.chip is not None or options.peaks or options.bandwidth:
+    if options.machine is None or options.chips or options.peaks or options.bandwidth:
         raise RidgelineError(
             "changes can be applied to a machine file only",
             where="--apply",
