@@ -27,7 +27,7 @@ test: setup
 	$(BIN)/pytest -n $(PYTEST_WORKERS)
 
 # Comparisons with other people's data, which RIDGELINE_REFERENCE names and the project does not ship.
-test-peers: setup
+test-peers: setup $(VENV)/peers
 	$(BIN)/pytest -m peer tests/
 
 # Rewrite the expected texts under tests/golden; read the difference before committing it.
@@ -41,6 +41,12 @@ $(VENV)/installed: $(VENV)/dependencies pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--no-deps --no-build-isolation --editable .
 	$(BIN)/python -m ridgeline.compiler.warm
+	touch $@
+
+# PyTorch, at the versions of requirements-peers.txt; it leaves alone what the lock installed.
+$(VENV)/peers: $(VENV)/dependencies requirements-peers.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--requirement requirements-peers.txt
 	touch $@
 
 $(VENV)/dependencies: requirements.lock
