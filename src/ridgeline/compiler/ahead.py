@@ -20,6 +20,8 @@ from ridgeline.machine.description import Machine
 
 Room = Callable[[int, int, int], int | None]
 """(lines, first layer, last layer) to the first line of room for as long, or None."""
+Most = Callable[[int, int], int]
+"""(first layer, last layer) to the most lines side by side that are free for as long."""
 
 
 @dataclass(slots=True)
@@ -32,13 +34,15 @@ class _Load:
     """How many of its weight tiles are held."""
 
 
-def hold_weights(layers: Sequence[TiledLayer], machine: Machine, room: Room) -> list[TiledLayer]:
+def hold_weights(
+    layers: Sequence[TiledLayer], machine: Machine, room: Room, most: Most
+) -> list[TiledLayer]:
     """The layers with the tiles that they hold, as far as there is room."""
     loads = [_load(layer, machine) for layer in layers]
     held: list[TiledLayer] = list(layers)
     order = _Order([layer.plan.index for layer in layers])
     for position in range(len(layers) - 1, 0, -1):
-        found = _hold(position, layers[position], loads, order, machine, room)
+        found = _hold(position, layers[position], loads, order, machine, room, most)
         if found is not None:
             held[position] = found
     return held
@@ -64,6 +68,7 @@ def _hold(
     order: _Order,
     machine: Machine,
     room: Room,
+    most: Most,
 ) -> TiledLayer | None:
     """One layer with tiles held since some layer before it; `loads` then know of their Loads."""
     own = loads[position]
@@ -74,6 +79,7 @@ def _hold(
     once = sum(t.k * t.width for t in tiles) / len(tiles) / bytes_per_cycle
     saved = once * _repeats(layer, machine)
     count = min(len(tiles), int((own.port_cycles - own.work_cycles) / saved) + 1)
+    least = min(t.k for t in tiles) * min(t.width for t in tiles)
     while count:
         spare, first = count * once, position
         used: dict[int, float] = {}
@@ -82,10 +88,12 @@ def _hold(
             first -= 1
             used[first] = min(spare, max(0.0, loads[first].work_cycles - loads[first].port_cycles))
             spare -= used[first]
-        chosen = _spread(tiles, count)
-        lines, places = _places(chosen, machine)
-        begin = order.place[order.indices[max(0, first - 1)]]
-        line = room(lines, begin, order.place[layer.plan.index])
+        begin, end = order.place[order.indices[max(0, first - 1)]], order.place[layer.plan.index]
+        if count * least > most(begin, end) * machine.unified_buffer.line_bytes:
+            count = count * 3 // 4
+            continue
+        lines, places = _places(_spread(tiles, count), machine)
+        line = room(lines, begin, end)
         if line is not None:
             for before, cycles in used.items():
                 loads[before].port_cycles += cycles

@@ -45,7 +45,7 @@ def tile_and_allocate(
     search = _Search(Strips(segment, runs), machine, spread)
     attempt = search.run()
     layers = attempt.tiled()
-    return hold_weights(layers, machine, attempt.room) if ahead else layers
+    return hold_weights(layers, machine, attempt.room, attempt.most) if ahead else layers
 
 
 class _Search:
@@ -176,6 +176,10 @@ class _Attempt:
     def room(self, lines: int, first: int, last: int) -> int | None:
         """The first of so many lines that are free from one layer to another; None where none."""
         return self.pool.fit(Request(("held", last, 0), lines, first, last))
+
+    def most(self, first: int, last: int) -> int:
+        """The most lines side by side that are free from one layer to another."""
+        return self.pool.most(first, last)
 
     def _place(self, order: list[Request]) -> Request | None:
         """Places requests in this order; the first that found no room, or None."""

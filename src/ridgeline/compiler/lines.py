@@ -46,6 +46,14 @@ class Lines:
         self.taken.append((best[2], best[2] + request.lines, request))
         return best[2]
 
+    def most(self, first: int, last: int) -> int:
+        """The most lines side by side that are free from one layer to another."""
+        best = cursor = 0
+        request = Request(("", 0, 0), 0, first, last)
+        for start, end in [*sorted(self._beside(request, 0)), (self.lines, self.lines)]:
+            best, cursor = max(best, start - cursor), max(cursor, end)
+        return best
+
     def _beside(self, request: Request, layers: int) -> list[tuple[int, int]]:
         """[start, end) of what lives together with the request, or within so many layers of it."""
         return [
