@@ -134,7 +134,8 @@ def _load(layer: TiledLayer, machine: Machine) -> _Load:
     rows = sum(box.rows for box in layer.boxes)
     array, vector, weights = 0.0, 0.0, 0.0
     for column in plan.columns:
-        array += sum(_tile_cycles(machine, tile.k, rows) for tile in column.tiles)
+        depths = Counter(tile.k for tile in column.tiles)
+        array += sum(n * _tile_cycles(machine, k, rows) for k, n in depths.items())
         vector += rows * -(-column.n // machine.vector.lanes)
         weights += sum(tile.k * tile.width for tile in column.tiles) / rate
     if not plan.columns:
