@@ -32,6 +32,7 @@ def update(request: pytest.FixtureRequest) -> bool:
         "spec_sheets.md",
         "whole_models.md",
         "advice.md",
+        "analysis.md",
     ],
 )
 def test_examples_print_what_the_page_says(name: str, update: bool, tmp_path: Path) -> None:
