@@ -54,6 +54,15 @@ def graph_at(source: bytes, times: int) -> Graph:
     return ridgeline.quantize(graph, {value.name: samples})
 
 
+def test_a_batch_that_stays_as_it_was_gains_nothing() -> None:
+    """A shape that is given wins over the batch asked for: a run is still of one sample."""
+    graph = graph_at(anomaly_detection(), 1)
+    made = advise_machine(lambda times: graph, load_machine("tiny-8"))
+    (batched,) = [one for one in made if one.change.batch > 1]
+    assert batched.predicted is None
+    assert "the batch is fixed" in batched.reason
+
+
 def test_a_batch_that_is_not_to_be_had_is_said() -> None:
     graph = graph_at(anomaly_detection(), 1)
 

@@ -112,7 +112,7 @@ def _tried(
     before = float(made.cycles)
     try:
         machine = changed(program.machine, change)
-        then = graph_at(change.batch) if change.batch > 1 else graph
+        then = _at_batch(graph_at, change.batch, graph)
         predicted = _predicted(change, graph, then, program, machine, made) / change.batch
         achieved = None
         if apply:
@@ -120,6 +120,19 @@ def _tried(
     except RidgelineError as error:
         return Applied(change, before, None, None, error.what)
     return Applied(change, before, predicted, achieved)
+
+
+def _at_batch(graph_at: GraphAt, times: int, graph: Graph) -> Graph:
+    """The graph at so many times its batch. Raises RidgelineError where it stays as it was."""
+    if times == 1:
+        return graph
+    then = graph_at(times)
+    for value, was in zip(then.inputs, graph.inputs, strict=True):
+        if value.type.shape[:1] != tuple(times * size for size in was.type.shape[:1]):
+            raise RidgelineError(
+                f"the batch is fixed: input '{value.name}' stays {list(value.type.shape)}"
+            )
+    return then
 
 
 def _predicted(
