@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from ridgeline.compiler.layout import Box
 from ridgeline.compiler.lower_matmul import most_rows
-from ridgeline.compiler.plan import Held, LayerPlan, TiledLayer, WeightTile, split_box
-from ridgeline.machine.dataflow import Pass, shift_lead_cycles
+from ridgeline.compiler.plan import Held, TiledLayer, WeightTile, split_box
+from ridgeline.compiler.work import Work
 from ridgeline.machine.description import Machine
 
 Room = Callable[[int, int, int], int | None]
@@ -81,13 +81,7 @@ def _hold(
     count = min(len(tiles), int((own.port_cycles - own.work_cycles) / saved) + 1)
     least = min(t.k for t in tiles) * min(t.width for t in tiles)
     while count:
-        spare, first = count * once, position
-        used: dict[int, float] = {}
-        # Not while strips are made: a later one's instructions are of earlier layers.
-        while spare > 0 and first > 0 and order.once(first - 1):
-            first -= 1
-            used[first] = min(spare, max(0.0, loads[first].work_cycles - loads[first].port_cycles))
-            spare -= used[first]
+        first, used = _gaps_before(position, count * once, loads, order)
         begin, end = order.place[order.indices[max(0, first - 1)]], order.place[layer.plan.index]
         if count * least > most(begin, end) * machine.unified_buffer.line_bytes:
             count = count * 3 // 4
@@ -103,6 +97,20 @@ def _hold(
             return replace(layer, held=tuple(held))
         count = count * 3 // 4
     return None
+
+
+def _gaps_before(
+    position: int, wanted: float, loads: Sequence[_Load], order: _Order
+) -> tuple[int, dict[int, float]]:
+    """(the first of the layers before one, cycles that each leaves the port), `wanted` in all."""
+    first = position
+    used: dict[int, float] = {}
+    # Not while strips are made: a later one's instructions are of earlier layers.
+    while wanted > 0 and first > 0 and order.once(first - 1):
+        first -= 1
+        used[first] = min(wanted, max(0.0, loads[first].work_cycles - loads[first].port_cycles))
+        wanted -= used[first]
+    return first, used
 
 
 def _spread(tiles: Sequence[WeightTile], count: int) -> list[WeightTile]:
@@ -131,35 +139,16 @@ def _load(layer: TiledLayer, machine: Machine) -> _Load:
     if plan.kind in ("alias", "move"):
         return _Load(0.0, 0.0)
     rate = machine.device_memory.bytes_per_s / machine.clock_hz
-    rows = sum(box.rows for box in layer.boxes)
-    array, vector, weights = 0.0, 0.0, 0.0
-    for column in plan.columns:
-        depths = Counter(tile.k for tile in column.tiles)
-        array += sum(n * _tile_cycles(machine, k, rows) for k, n in depths.items())
-        vector += rows * -(-column.n // machine.vector.lanes)
-        weights += sum(tile.k * tile.width for tile in column.tiles) / rate
-    if not plan.columns:
-        vector = rows * plan.output.layout.row_lines * _reads(plan)
+    rows, work = sum(box.rows for box in layer.boxes), Work(plan, machine)
     moved = sum(
         region.box.rows * region.layout.row_bytes
         for regions, loaded in zip(layer.inputs, layer.loads, strict=True)
         for region, comes in zip(regions, loaded, strict=True)
         if comes
     )
-    moved += plan.output.layout.bytes if layer.store else 0
-    return _Load(max(array, vector), weights * _repeats(layer, machine) + moved / rate)
-
-
-def _reads(plan: LayerPlan) -> int:
-    """Lines read for each written."""
-    height, width = plan.window.kernel
-    return max(1, len(plan.inputs)) if plan.kind == "elementwise" else height * width
-
-
-def _tile_cycles(machine: Machine, k: int, rows: int) -> float:
-    array = machine.array
-    lead = shift_lead_cycles(array, Pass(k, rows)) + 1
-    return max(rows, lead, k / array.weight_rows_per_cycle)
+    moved += rows * plan.output.layout.row_bytes if layer.store else 0
+    weights_bytes = work.weights_bytes * _repeats(layer, machine)
+    return _Load(work.cycles(rows), (weights_bytes + moved) / rate)
 
 
 def _repeats(layer: TiledLayer, machine: Machine) -> float:

@@ -8,16 +8,15 @@ that found no room, and its borders move as long as that is faster.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 
-from ridgeline.compiler.plan import LayerPlan, Segment
+from ridgeline.compiler.plan import Segment
 from ridgeline.compiler.strips import Reach, Run, Strips, Visit, may_be_stripped, source_box
-from ridgeline.machine.dataflow import Pass, shift_lead_cycles
+from ridgeline.compiler.work import Work
 from ridgeline.machine.description import Machine
 
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -165,19 +164,10 @@ class _Scale:
     """What the layers of a segment take, by the rows that they make."""
 
     def __init__(self, segment: Segment, machine: Machine, full: float) -> None:
-        self.machine = machine
         self.segment = segment
         self.lines = int(machine.unified_buffer.lines * full)
-        self.rate = machine.device_memory.bytes_per_s / machine.clock_hz
-        self.depths = [
-            Counter(tile.k for column in layer.columns for tile in column.tiles)
-            for layer in segment.layers
-        ]
-        self.weights_bytes = [
-            sum(tile.k * tile.width for column in layer.columns for tile in column.tiles)
-            for layer in segment.layers
-        ]
-        self.vector = [self._vector_cycles(layer) for layer in segment.layers]
+        self.bytes_per_cycle = machine.device_memory.bytes_per_s / machine.clock_hz
+        self.work = [Work(layer, machine) for layer in segment.layers]
         self.bytes: dict[int, int] = {}
         self.row_lines: dict[int, int] = {}
         self.whole_lines: dict[int, int] = {}
@@ -240,7 +230,7 @@ class _Scale:
             return 0.0, 0.0
         if layer.kind == "move":
             moved = visit.box.rows * layer.output.layout.row_bytes
-            return 0.0, moved / self.rate
+            return 0.0, moved / self.bytes_per_cycle
         moved, lines = 0, 0
         for operand in layer.inputs:
             if operand.constant:
@@ -255,26 +245,11 @@ class _Scale:
             moved += visit.box.rows * layer.output.layout.row_bytes
             lines += visit.box.rows * layer.output.layout.row_lines * (root in spilled)
         boxes = max(1, -(-2 * lines // (self.lines // 2)))
-        weights = self.weights_bytes[visit.position] * boxes
-        return self._work(visit.position, visit.box.rows), (moved + weights) / self.rate
+        weights = self.work[visit.position].weights_bytes * boxes
+        return self._work(visit.position, visit.box.rows), (moved + weights) / self.bytes_per_cycle
 
     def _work(self, position: int, rows: int) -> float:
         key = (position, rows)
         if key not in self.known:
-            array = sum(n * self._tile_cycles(k, rows) for k, n in self.depths[position].items())
-            self.known[key] = max(array, rows * self.vector[position])
+            self.known[key] = self.work[position].cycles(rows)
         return self.known[key]
-
-    def _tile_cycles(self, k: int, rows: int) -> float:
-        array = self.machine.array
-        return max(
-            rows, shift_lead_cycles(array, Pass(k, rows)) + 1, k / array.weight_rows_per_cycle
-        )
-
-    def _vector_cycles(self, layer: LayerPlan) -> float:
-        """Of one row."""
-        if layer.columns:
-            return sum(-(-column.n // self.machine.vector.lanes) for column in layer.columns)
-        height, width = layer.window.kernel
-        reads = max(1, len(layer.inputs)) if layer.kind == "elementwise" else height * width
-        return layer.output.layout.row_lines * reads

@@ -218,8 +218,7 @@ class Strips:
         for position in reversed(range(run.first, run.last)):
             if position not in boxes:
                 continue
-            layer = self.segment.layers[position]
-            root = id(layer.output.root)
+            root = id(self.segment.layers[position].output.root)
             box = needed.get(root)
             if self._leaves(root, run):
                 share = _share(boxes[position], number, run.count)
@@ -233,13 +232,8 @@ class Strips:
             own[position] = box
             if not self._read_outside(root, run):
                 needed[root] = box
-            for operand in layer.inputs:
-                if not operand.constant:
-                    source = source_box(layer, operand, box)
-                    needed[id(operand.root)] = _union(needed.get(id(operand.root)), source)
-            if layer.kind == "move":
-                for source, part in self._reach(position).boxes(box):
-                    needed[source] = _union(needed.get(source), part)
+            for source, part in self._taken(position, box):
+                needed[source] = _union(needed.get(source), part)
         self.number += 1
         kept = {
             root: Kept(box, self.number)
@@ -247,6 +241,15 @@ class Strips:
             if not self._read_outside(root, run)
         }
         return own, kept
+
+    def _taken(self, position: int, box: Box) -> Iterator[tuple[int, Box]]:
+        """(id(root), its rows) of each value that a layer reads, on chip or not, to make a box."""
+        layer = self.segment.layers[position]
+        for operand in layer.inputs:
+            if not operand.constant:
+                yield id(operand.root), source_box(layer, operand, box)
+        if layer.kind == "move":
+            yield from self._reach(position).boxes(box)
 
     def _reach(self, position: int) -> Reach:
         """What a rearrangement reads of what the segment makes."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10, sqrt
 
+from ridgeline.render.html.axes import Axes
 from ridgeline.render.html.elements import Markup, element
 from ridgeline.render.plain import shorten
 from ridgeline.render.units import percent, quantity
@@ -94,24 +95,6 @@ def lines(roof: Roof) -> tuple[Line, ...]:
     return (*found, *(Line(name, rate, True, name == main) for name, rate in ordered))
 
 
-@dataclass(frozen=True, slots=True)
-class Axes:
-    """Logarithms to base 10 of what the axes show, and where a figure lies on them."""
-
-    x_low: float
-    x_high: float
-    y_low: float
-    y_high: float
-
-    def x(self, intensity: float) -> float:
-        """Per cent from the left."""
-        return 100 * (log10(intensity) - self.x_low) / (self.x_high - self.x_low)
-
-    def y(self, per_s: float) -> float:
-        """Pixels from the top."""
-        return HEIGHT * (self.y_high - log10(per_s)) / (self.y_high - self.y_low)
-
-
 def axes_of(bounds: Sequence[Bound], room: float = 1.0) -> Axes:
     """Wide enough for every dot and every corner; `room` times the highest peak fits as well."""
     roofs = [roof_of(bound.chip, bound.precision) for bound in bounds]
@@ -121,7 +104,7 @@ def axes_of(bounds: Sequence[Bound], room: float = 1.0) -> Axes:
     peaks = [log10(roof.peak.dense.value) for roof in roofs]
     ys = [*peaks, min(peaks) - 2, *(log10(dot.per_s) for dot in shown)]
     top = max(*ys, log10(highest), max(peaks) + log10(room))
-    return Axes(floor(min(xs) - 0.3), ceil(max(xs) + 0.3), floor(min(ys) - 0.2), top + 0.35)
+    return Axes(floor(min(xs) - 0.3), ceil(max(xs) + 0.3), floor(min(ys) - 0.2), top + 0.35, HEIGHT)
 
 
 def parts(bounds: Sequence[Bound], axes: Axes) -> list[Markup]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10, sqrt
 
 from ridgeline.machine.description import Machine
+from ridgeline.render.html.axes import Axes
 from ridgeline.render.html.elements import Markup, element, join
 from ridgeline.render.units import percent, quantity
 from ridgeline.results.rows import LIMITS, LayerRow, Limit, Report
@@ -79,30 +80,14 @@ def dots(report: Report) -> tuple[Dot, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Axes:
-    """Decades that the axes show, and where a figure lies on them."""
-
-    x_low: float
-    x_high: float
-    y_low: float
-    y_high: float
-
-    def x(self, intensity: float) -> float:
-        """Per cent from the left."""
-        return 100 * (log10(intensity) - self.x_low) / (self.x_high - self.x_low)
-
-    def y(self, per_s: float) -> float:
-        """Pixels from the top."""
-        return HEIGHT * (self.y_high - log10(per_s)) / (self.y_high - self.y_low)
-
-
-def _axes(shown: tuple[Dot, ...], machine: Machine) -> _Axes:
+def _axes(shown: tuple[Dot, ...], machine: Machine) -> Axes:
     """Wide enough for every dot and for the corner of the array's ceiling."""
     peak = 2 * machine.peak_macs_per_s
     xs = [log10(2 * machine.balance_macs_per_byte), *(log10(d.intensity) for d in shown)]
     ys = [log10(peak), log10(peak) - 2, *(log10(d.per_s) for d in shown)]
-    return _Axes(floor(min(xs) - 0.3), ceil(max(xs) + 0.3), floor(min(ys) - 0.2), max(ys) + 0.35)
+    return Axes(
+        floor(min(xs) - 0.3), ceil(max(xs) + 0.3), floor(min(ys) - 0.2), max(ys) + 0.35, HEIGHT
+    )
 
 
 def chart(report: Report, machine: Machine) -> Markup:
@@ -130,7 +115,7 @@ def chart(report: Report, machine: Machine) -> Markup:
     return join([up, frame, along, _key(limits), _colours(shown), _left_out(report, shown)])
 
 
-def _grid(axes: _Axes) -> Markup:
+def _grid(axes: Axes) -> Markup:
     lines = [
         element("line", {"x1": f"{axes.x(10.0**d):.2f}%", "x2": f"{axes.x(10.0**d):.2f}%",
                          "y1": 0, "y2": HEIGHT})
@@ -142,7 +127,7 @@ def _grid(axes: _Axes) -> Markup:
     return element("g", {"class": "grid"}, *lines)
 
 
-def _y_ticks(axes: _Axes) -> Markup:
+def _y_ticks(axes: Axes) -> Markup:
     texts = [
         element("text", {"x": "100%", "y": axes.y(10.0**d) + 4, "text-anchor": "end"},
                 quantity(10.0**d, ""))
@@ -151,7 +136,7 @@ def _y_ticks(axes: _Axes) -> Markup:
     return element("svg", {"class": "ticks", "width": "100%", "height": HEIGHT}, *texts)
 
 
-def _x_ticks(axes: _Axes) -> Markup:
+def _x_ticks(axes: Axes) -> Markup:
     first, last = int(axes.x_low), int(axes.x_high)
     texts: list[Markup] = []
     for d in range(first, last + 1):
@@ -162,7 +147,7 @@ def _x_ticks(axes: _Axes) -> Markup:
     return element("svg", {"class": "ticks x", "width": "100%", "height": 18}, *texts)
 
 
-def _roof(roof: Roof, axes: _Axes, array: Roof) -> Markup:
+def _roof(roof: Roof, axes: Axes, array: Roof) -> Markup:
     """A ceiling right of the memory's slope, or a slope up to the array's ceiling; and its name."""
     left, right = 10.0**axes.x_low, 10.0**axes.x_high
     if roof.ceiling_per_s:
@@ -196,7 +181,7 @@ def _roof(roof: Roof, axes: _Axes, array: Roof) -> Markup:
     return element("g", {"class": f"roof {roof.key}"}, line, element("text", at, roof.name))
 
 
-def _dot(dot: Dot, axes: _Axes) -> Markup:
+def _dot(dot: Dot, axes: Axes) -> Markup:
     radius = sqrt(SMALLEST**2 + (LARGEST**2 - SMALLEST**2) * min(dot.share, 1))
     return element(
         "circle",
