@@ -7,7 +7,7 @@ from typing import Any
 
 from ridgeline.render.plain import visible, wrapped
 from ridgeline.render.table import aligned
-from ridgeline.render.units import percent, quantity, seconds
+from ridgeline.render.units import per_second, percent, quantity, seconds
 from ridgeline.roofline.bound import Bound, Interval, LayerTime
 from ridgeline.workload.layer import Layer, Workload
 
@@ -37,7 +37,7 @@ def analysis(bound: Bound, shown: int = SHOWN) -> str:
             WIDTH,
         ),
         *_field("utilisation", _utilisation(bound)),
-        *_field("time", f"{_interval(bound.seconds)}; {bound.samples_per_s:,.4g} samples/s"),
+        *_field("time", f"{_interval(bound.seconds)}; {per_second(bound.samples_per_s)} samples/s"),
         *_field("interval", _BASIS[bound.basis]),
         *totals(bound.workload),
         "",
@@ -296,7 +296,7 @@ def comparison(bounds: Sequence[Bound]) -> str:
     rows.append(("because of", *(main_cause(b)[0] for b in bounds)))
     for name in ("likely", "low", "high"):
         rows.append((f"time, {name}", *(seconds(getattr(b.seconds, name)) for b in bounds)))
-    rows.append(("samples/s", *(f"{b.samples_per_s:,.4g}" for b in bounds)))
+    rows.append(("samples/s", *(per_second(b.samples_per_s) for b in bounds)))
     for limit in ("compute", "memory", "vector", "launch", "host link"):
         shares = [_share(bound, limit) for bound in bounds]
         if any(shares):

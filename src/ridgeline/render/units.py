@@ -30,6 +30,11 @@ def small(value: float, unit: str) -> str:
     return f"{_three(value / 1e-9)} n{unit}"
 
 
+def per_second(count: float) -> str:
+    """So many a second, without a unit: whole from a thousand on, never with an exponent there."""
+    return f"{count:,.0f}" if count >= 1000 else f"{count:.4g}"
+
+
 def size(count_bytes: int) -> str:
     """Bytes with a binary prefix: 24 MiB."""
     for unit, scale in _BINARY:

@@ -13,7 +13,7 @@ from ridgeline.render.html import shell, what_if
 from ridgeline.render.html.elements import Markup, element, join
 from ridgeline.render.html.table import shown_key
 from ridgeline.render.plain import shorten
-from ridgeline.render.units import percent, quantity, seconds
+from ridgeline.render.units import per_second, percent, quantity, seconds
 from ridgeline.roofline.bound import Bound, LayerTime
 from ridgeline.roofline.what_if import PEAKS, Option
 from ridgeline.workload.layer import Workload
@@ -73,7 +73,7 @@ def _chips(bounds: Sequence[Bound]) -> Markup:
         time = bound.seconds
         cells = (
             *(bound.precision, used, main_cause(bound)[0], seconds(time.likely)),
-            *(seconds(time.low), seconds(time.high), f"{bound.samples_per_s:,.4g}"),
+            *(seconds(time.low), seconds(time.high), per_second(bound.samples_per_s)),
         )
         head = element("th", {"scope": "row"}, bound.chip.title)
         rows.append(element("tr", {}, head, *(element("td", {}, cell) for cell in cells)))
