@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,7 @@ def test_the_interface_in_python(path: str) -> None:
         ),
         (("--html", "x.html"), "--html: is given without a chip. Name one with --chip"),
         (("--svg", "x.svg"), "--svg: is given without a chip. Name one with --chip"),
+        (("--png", "x.png"), "--png: is given without a chip. Name one with --chip"),
         (
             (*CHIP, "--html", "absent/x.html"),
             "absent/x.html: cannot be written (there is no folder 'absent'). Choose another",
@@ -188,6 +190,20 @@ def test_faults(ridgeline: Run, path: str, arguments: tuple[str, ...], text: str
     assert found.code == 2
     assert text[:40] in found.err
     assert found.out == ""
+
+
+def test_no_picture_is_written_over_what_is_read(ridgeline: Run, path: str, tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.toml"
+    sheet.write_bytes((files("ridgeline.chips") / "data" / "l4.toml").read_bytes())
+    for option in ("--html", "--svg", "--png"):
+        for name, read in (("MODEL.onnx", Path(path)), ("--chip", sheet)):
+            before = read.read_bytes()
+            found = ridgeline("analyze", path, "--chip", sheet, option, read)
+            assert (found.code, found.out) == (2, "")
+            assert found.err.startswith(
+                f"error: {read}: is read as {name}, and {option} would write over it. Choose"
+            )
+            assert read.read_bytes() == before
 
 
 def test_a_missing_file_names_those_that_are_there(ridgeline: Run, path: str) -> None:

@@ -16,11 +16,14 @@ import pytest
 
 from browser import browser
 from json_schema import faults
+from ridgeline.advice.advise import Advised, advise_on
+from ridgeline.advice.case import Case
 from ridgeline.chips.custom import custom_chip
 from ridgeline.chips.loader import load_chip
 from ridgeline.render import analysis as text
 from ridgeline.render import svg
 from ridgeline.render.analysis_schema import schema
+from ridgeline.render.html import advice
 from ridgeline.render.html import analysis as page
 from ridgeline.render.html import chips_roofline as chart
 from ridgeline.roofline.bound import Bound
@@ -47,8 +50,18 @@ def bounds(workloads: list[Workload]) -> list[Bound]:
 
 
 @pytest.fixture(scope="module")
-def written(workloads: list[Workload], bounds: list[Bound]) -> str:
-    return page.render(bounds, workloads, options_of(workloads, [b.chip for b in bounds]))
+def advised(workloads: list[Workload], bounds: list[Bound]) -> list[Advised]:
+    """The file's name is hostile too; the node by node workload is the fused one here."""
+    return [
+        advise_on(Case(workloads[0], bound.chip, "int8"), workloads[0], EVIL, "--chip c")
+        for bound in bounds
+    ]
+
+
+@pytest.fixture(scope="module")
+def written(workloads: list[Workload], bounds: list[Bound], advised: list[Advised]) -> str:
+    options = options_of(workloads, [b.chip for b in bounds])
+    return page.render(bounds, workloads, options, [advice.section(advised)])
 
 
 def test_the_formula_gives_the_bound(workloads: list[Workload]) -> None:
@@ -185,6 +198,29 @@ def test_it_begins_with_what_was_analysed(opened: Any, bounds: list[Bound]) -> N
     assert sum(_times(opened)) == pytest.approx(bounds[0].seconds.likely, rel=1e-3)
     shown = opened.locator("#if-answer").inner_text()
     assert re.search(r"time\n[\d.]+ µs \([\d.]+ µs to [\d.]+ µs\)", shown)
+
+
+def test_the_advice_is_that_of_the_command(opened: Any, advised: list[Advised]) -> None:
+    """Most saved first, a bar as long as the share, and the layers' changes that gain nothing."""
+    for index, made in enumerate(advised):
+        tried = [one for one in made.advice if one.bound is not None]
+        table = opened.locator("#advice table").nth(index)
+        assert table.locator("tbody th").all_inner_texts() == [one.change.name for one in tried]
+        saved = table.locator("tbody td:nth-child(3)").all_inner_texts()
+        assert [float(text.rstrip("%")) for text in saved] == pytest.approx(
+            [100 * one.share for one in tried], abs=0.5
+        )
+        assert table.locator("tbody td.check").all_inner_texts() == [
+            one.change.check for one in tried
+        ]
+        wide = "all => all.map(bar => bar.getBBox().width / bar.parentElement.clientWidth)"
+        bars = table.locator(".bar rect").evaluate_all(wide)
+        assert bars == pytest.approx([min(1, abs(one.share)) for one in tried], abs=0.02)
+        listed = opened.locator("#advice ul").nth(index).inner_text()
+        for layer in made.layers:
+            assert layer.idle in listed
+    opened.get_by_role("link", name="What would help").press("Enter")
+    assert opened.evaluate("location.hash") == "#advice"
 
 
 def test_by_keyboard_alone(opened: Any) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import shlex
 
 from ridgeline.advice.advise import advise_on
 from ridgeline.advice.case import Case
 from ridgeline.advice.machines import advise_machine
-from ridgeline.cli.analyze import AnalyzeOptions, chosen_chips, parse_batches
+from ridgeline.cli.analyze import AnalyzeOptions, chosen_chips, parse_batches, target_of
 from ridgeline.cli.model import parse_shapes, prepare, read_graph
 from ridgeline.cli.outputs import say
 from ridgeline.errors import RidgelineError
@@ -46,7 +45,7 @@ def show_advice(options: AnalyzeOptions, *, apply: bool = False) -> None:
     (workload,) = read_workloads(options.model, batches, shapes)
     (unfused,) = read_workloads(options.model, batches, shapes, fused=False)
     case = Case(workload, chips[0], options.precision or usual_precision(chips[0]))
-    made = advise_on(case, unfused, str(options.model), _target(options))
+    made = advise_on(case, unfused, str(options.model), target_of(options, chips[0]))
     if options.json:
         say(json.dumps(render.advised_as_json(made), indent=2))
     else:
@@ -79,13 +78,3 @@ def _show_applied(options: AnalyzeOptions, batch: int | None) -> None:
         say(json.dumps(render.applied_as_json(name, machine.name, samples, made), indent=2))
     else:
         say(render.applied(name, machine.name, samples, made))
-
-
-def _target(options: AnalyzeOptions) -> str:
-    """The options that name the chip, for commands."""
-    if options.machine is not None:
-        return f"--machine {shlex.quote(options.machine)}"
-    if options.chips:
-        return f"--chip {shlex.quote(options.chips[0])}"
-    peaks = [f"--peak {shlex.quote(peak)}" for peak in options.peaks]
-    return " ".join([*peaks, f"--bandwidth {shlex.quote(options.bandwidth or '')}"])

@@ -53,10 +53,13 @@ def analyze(
     json: Json = False,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="Write a page: roofline, what-if, layers."),
+        typer.Option("--html", metavar="FILE", help="Write a page: roofline, what-if, advice."),
     ] = None,
     svg: Annotated[
         Path | None, typer.Option("--svg", metavar="FILE", help="Write the roofline.")
+    ] = None,
+    png: Annotated[
+        Path | None, typer.Option("--png", metavar="FILE", help="Write it as a bitmap.")
     ] = None,
 ) -> None:
     """Count a model's work, and say for each layer what limits it on a chip."""
@@ -65,7 +68,7 @@ def analyze(
     show_analysis(
         AnalyzeOptions(
             *(model, tuple(chip or ()), machine, tuple(peak or ()), bandwidth, precision, batch),
-            *(tuple(shape or ()), layers, json, html, svg),
+            *(tuple(shape or ()), layers, json, html, svg, png),
         )
     )
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import suppress
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,10 +11,9 @@ from ridgeline.chips.custom import custom_chip
 from ridgeline.chips.loader import load_chip
 from ridgeline.chips.sheet import Chip
 from ridgeline.cli.model import parse_shapes
-from ridgeline.cli.outputs import check_distinct, check_writable, say, write_file
+from ridgeline.cli.outputs import say
 from ridgeline.errors import RidgelineError
 from ridgeline.render import analysis as render
-from ridgeline.roofline.bound import Bound
 from ridgeline.roofline.estimate import bound_of
 from ridgeline.roofline.roof import usual_precision
 from ridgeline.workload.layer import Workload
@@ -24,7 +22,6 @@ from ridgeline.workload.read import read_workloads
 MOST_BATCHES = 16
 MOST_CHIPS = 6
 """Whose colours in a picture can be told apart."""
-USUAL_BATCHES = (1, 8, 64, 256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +38,7 @@ class AnalyzeOptions:
     json: bool
     html: Path | None = None
     svg: Path | None = None
+    png: Path | None = None
 
 
 def show_analysis(options: AnalyzeOptions) -> None:
@@ -49,14 +47,11 @@ def show_analysis(options: AnalyzeOptions) -> None:
     The pictures are of the first batch.
     """
     chips = chosen_chips(options)
-    files = {"--html": options.html, "--svg": options.svg}
-    for option, path in files.items():
-        if path is not None and not chips:
-            raise RidgelineError(
-                "is given without a chip", where=option, fix="Name one with --chip"
-            )
-        check_writable(path, option)
-    check_distinct(files)
+    drawing = any(path is not None for path in (options.html, options.svg, options.png))
+    if drawing:
+        from ridgeline.cli.analysis_pictures import check_pictures
+
+        check_pictures(options, chips)
     shapes = parse_shapes(options.shapes)
     workloads = read_workloads(options.model, parse_batches(options.batch), shapes)
     if not chips:
@@ -66,40 +61,15 @@ def show_analysis(options: AnalyzeOptions) -> None:
         [bound_of(workload, chip, options.precision or usual_precision(chip)) for chip in chips]
         for workload in workloads
     ]
-    if options.svg is not None:
-        from ridgeline.render import svg
+    if drawing:
+        from ridgeline.cli.analysis_pictures import write_pictures
 
-        write_file(options.svg, svg.render(bounds[0]))
-    if options.html is not None:
-        write_file(options.html, _page(options, chips, workloads, bounds[0]))
+        write_pictures(options, workloads, bounds[0])
     found = [bound for one in bounds for bound in one]
     if options.json:
         say(json.dumps(render.document([render.as_json(bound) for bound in found]), indent=2))
         return
     say("\n\n".join(render.analysis(bound, options.layers) for bound in found))
-
-
-def _page(
-    options: AnalyzeOptions,
-    chips: Sequence[Chip],
-    workloads: Sequence[Workload],
-    bounds: Sequence[Bound],
-) -> str:
-    """Where no batch is given, the panel offers USUAL_BATCHES too if the model can be rewritten."""
-    from ridgeline.render.html import analysis as page
-    from ridgeline.roofline.what_if import options_of
-
-    found = list(workloads)
-    if options.batch is None:
-        shapes = parse_shapes(options.shapes)
-        for batch in USUAL_BATCHES:
-            # A file may fix its batch in a way that cannot be rewritten.
-            with suppress(RidgelineError):
-                found += read_workloads(options.model, [batch], shapes)
-    by_batch = {workload.batch: workload for workload in reversed(found)}
-    count = len(workloads[0].layers)
-    alike = [by_batch[b] for b in sorted(by_batch) if len(by_batch[b].layers) == count]
-    return page.render(bounds, alike, options_of(alike, chips))
 
 
 def chosen_chips(options: AnalyzeOptions) -> tuple[Chip, ...]:
@@ -129,6 +99,17 @@ def chosen_chips(options: AnalyzeOptions) -> tuple[Chip, ...]:
             f"names {len(loaded)} chips", where="--chip", fix=f"Give at most {MOST_CHIPS}"
         )
     return tuple(loaded.values())
+
+
+def target_of(options: AnalyzeOptions, chip: Chip) -> str:
+    """The options that name this one of the chosen chips, for commands."""
+    if options.machine is not None:
+        return f"--machine {shlex.quote(options.machine)}"
+    if options.chips:
+        given = next(name for name in options.chips if load_chip(name).name == chip.name)
+        return f"--chip {shlex.quote(given)}"
+    peaks = [f"--peak {shlex.quote(peak)}" for peak in options.peaks]
+    return " ".join([*peaks, f"--bandwidth {shlex.quote(options.bandwidth or '')}"])
 
 
 def parse_batches(text: str | None) -> list[int | None]:

@@ -30,32 +30,37 @@ def advised(made: Advised) -> str:
     lines += wrapped(f"{percent(share, 0)} of the time is for one cause: {cause}", WIDTH)
     lines += ["", *_table(made.advice), ""]
     for one in made.held:
-        saved = f"saves {percent(one.share, 0)} against a run node by node ({signed(one.saved)})"
-        lines += wrapped(f"counted already: {one.change.name} {saved}", WIDTH, "  ")
+        lines += wrapped(held_text(one), WIDTH, "  ")
     if made.held:
         lines.append("")
     for layer in made.layers:
-        lines += wrapped(_layer(layer), WIDTH, "  ")
+        lines += wrapped(layer_text(layer), WIDTH, "  ")
     lines += ["", "how to check"]
     for one in made.advice:
         if one.bound is not None:
             lines += wrapped(f"  {one.change.name}: {visible(one.change.check)}", WIDTH, "    ")
-    lines += ["", *wrapped(_EXPLAINED, WIDTH)]
+    lines += ["", *wrapped(EXPLAINED, WIDTH)]
     return "\n".join(lines)
 
 
-_EXPLAINED = (
+EXPLAINED = (
     "saved, time, least, most: of the time for one sample, by the model or chip changed and costed"
     " again; below 0 it takes longer. run: how long one run takes then, its latency."
 )
+
+
+def held_text(one: Advice) -> str:
+    """What the estimate counts on already."""
+    saved = f"saves {percent(one.share, 0)} against a run node by node ({signed(one.saved)})"
+    return f"counted already: {one.change.name} {saved}"
 
 
 def _table(advice: tuple[Advice, ...]) -> list[str]:
     rows = [("saved", "time", "least", "most", "run", "change")]
     rows += [
         (
-            _share(one.share) if one.bound else "-",
-            *(_signed(t) if one.bound else "-" for t in _ends(one.saved)),
+            share_text(one.share) if one.bound else "-",
+            *(signed_text(t) if one.bound else "-" for t in _ends(one.saved)),
             seconds(one.latency.likely) if one.bound else "-",
             shorten(one.change.name, _CHANGE),
         )
@@ -73,26 +78,26 @@ def _ends(time: Interval) -> tuple[float, float, float]:
     return time.likely, time.low, time.high
 
 
-def _share(share: float) -> str:
+def share_text(share: float) -> str:
     """In whole per cent, and without a sign where it is none."""
     return f"{100 * share:.0f} %" if abs(share) >= GAIN else "0 %"
 
 
-def _signed(value: float) -> str:
+def signed_text(value: float) -> str:
     if abs(value) < 1e-9:
         return "0 s"
     return f"-{seconds(-value)}" if value < 0 else seconds(value)
 
 
 def signed(time: Interval) -> str:
-    return f"{_signed(time.likely)}, {_signed(time.low)} to {_signed(time.high)}"
+    return f"{signed_text(time.likely)}, {signed_text(time.low)} to {signed_text(time.high)}"
 
 
 def _range(time: Interval) -> str:
     return f"{seconds(time.likely)} ({seconds(time.low)} to {seconds(time.high)})"
 
 
-def _layer(one: LayerAdvice) -> str:
+def layer_text(one: LayerAdvice) -> str:
     """What helps one layer, and what does not."""
     layer = one.time.layer
     text = (
@@ -100,11 +105,11 @@ def _layer(one: LayerAdvice) -> str:
         f" by {one.time.limit}: "
     )
     if one.best_share >= GAIN:
-        text += f"{one.best} saves {_share(one.best_share)} of that; "
+        text += f"{one.best} saves {share_text(one.best_share)} of that; "
     else:
         text += "none of these helps; "
     least = "gains" if abs(one.idle_share) < GAIN else "gains least,"
-    return f"{text}{one.idle} {least} {_share(one.idle_share)}."
+    return f"{text}{one.idle} {least} {share_text(one.idle_share)}."
 
 
 def advised_as_json(made: Advised) -> dict[str, Any]:

@@ -28,6 +28,8 @@ LINE = 15
 USUAL_WIDTH = 900
 """For which labels of slopes are kept apart."""
 LONGEST_NAME = 48
+NAMES = 0.9
+"""Decades right of dots and ridges, where the names of ceilings stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ def axes_of(bounds: Sequence[Bound], room: float = 1.0) -> Axes:
     peaks = [log10(roof.peak.dense.value) for roof in roofs]
     ys = [*peaks, min(peaks) - 2, *(log10(dot.per_s) for dot in shown)]
     top = max(*ys, log10(highest), max(peaks) + log10(room))
-    return Axes(floor(min(xs) - 0.3), ceil(max(xs) + 0.3), floor(min(ys) - 0.2), top + 0.35, HEIGHT)
+    right = ceil(max(xs) + NAMES)
+    return Axes(floor(min(xs) - 0.3), right, floor(min(ys) - 0.2), top + 0.35, HEIGHT)
 
 
 def parts(bounds: Sequence[Bound], axes: Axes) -> list[Markup]:
