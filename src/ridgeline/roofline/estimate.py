@@ -13,7 +13,7 @@ from ridgeline.roofline.cause import FULL, cause_of, scaled
 from ridgeline.roofline.occupancy import Occupied, occupied
 from ridgeline.roofline.residence import Residence, resident
 from ridgeline.roofline.roof import Roof, roof_of
-from ridgeline.workload.layer import Layer, Operand, Workload
+from ridgeline.workload.layer import Layer, Operand, Product, Workload
 
 CURES = tuple(1 << power for power in range(1, 13))
 """Batches that are tried, in multiples of the one asked for."""
@@ -98,9 +98,10 @@ class _Timing:
         self.kept = kept
         self.crossing = crossing
         self.batch = batch
+        self._known: dict[tuple[Product, ...], list[Occupied]] = {}
 
     def time(self, layer: Layer) -> LayerTime:
-        filled = occupied(layer.products, self.roof)
+        filled = self._occupied(layer.products)
         parts = self._parts(layer, filled)
         limit = max(parts, key=lambda part: part.seconds).resource if parts else "launch"
         likely = together(parts)
@@ -115,7 +116,14 @@ class _Timing:
         return LayerTime(layer, seconds, limit, tuple(parts), utilisation, cause, cure)
 
     def parts(self, layer: Layer) -> list[Part]:
-        return self._parts(layer, occupied(layer.products, self.roof))
+        return self._parts(layer, self._occupied(layer.products))
+
+    def _occupied(self, products: tuple[Product, ...]) -> list[Occupied]:
+        """Models repeat their blocks, so that most products were met before."""
+        found = self._known.get(products)
+        if found is None:
+            found = self._known[products] = occupied(products, self.roof)
+        return found
 
     def _parts(self, layer: Layer, filled: list[Occupied]) -> list[Part]:
         roof = self.roof
@@ -171,7 +179,7 @@ class _Timing:
         return None
 
     def _is_full(self, layer: Layer) -> bool:
-        filled = occupied(layer.products, self.roof)
+        filled = self._occupied(layer.products)
         parts = self._parts(layer, filled)
         limit = max(parts, key=lambda part: part.seconds).resource if parts else ""
         return limit == "compute" and all(one.waves >= FULL for one in filled)
