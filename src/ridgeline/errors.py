@@ -26,8 +26,9 @@ class RidgelineError(Exception):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint such as "Did you mean 'tiny-16'?", or what is known when nothing is near."""
-    choices = sorted(known)
-    near = difflib.get_close_matches(name, choices, n=3, cutoff=0.5)
+    choices = sorted(set(known))
+    alike = [choice for choice in choices if choice.lower() == name.lower()]
+    near = alike or difflib.get_close_matches(name, choices, n=3, cutoff=0.5)
     if near:
         return "Did you mean " + " or ".join(f"'{n}'" for n in near) + "?"
     return "Known: " + ", ".join(choices)

@@ -56,13 +56,36 @@ FAULTS = [
         "size_gib = 4",
         "size_gb = 4, size_gib = 4",
         "memories[0].size: must hold exactly one of size_bytes, size_kb, size_kib, size_mb,"
-        " size_mib, size_gb, size_gib, not size_gb and size_gib",
+        " size_mib, size_gb, size_gib, size_tb, size_tib, not size_gb and size_gib",
     ),
     (
         "bandwidth_gb_per_s",
         "bandwidth_gbs",
         "memories[0].bandwidth.bandwidth_gbs: unknown key 'bandwidth_gbs'."
-        " Did you mean 'bandwidth_gb_per_s' or 'bandwidth_gib_per_s' or 'bandwidth_mb_per_s'?",
+        " Did you mean 'bandwidth_gb_per_s' or 'bandwidth_gib_per_s' or 'bandwidth_tb_per_s'?",
+    ),
+    (
+        "size_gib = 4",
+        "size_gb = 4e9",
+        "memories[0].size.size_gb: 4e+09 is 4e+18 bytes, more than any chip has."
+        " Is it size_bytes or size_kb or size_mb?",
+    ),
+    (
+        "size_gib = 4",
+        "size_bytes = 4",
+        "memories[0].size.size_bytes: 4 is 4 bytes, less than any chip has."
+        " Is it size_kb or size_mb or size_gb?",
+    ),
+    (
+        "size_gib = 4",
+        "size_GiB = 4",
+        "memories[0].size.size_GiB: unknown key 'size_GiB'. Did you mean 'size_gib'?",
+    ),
+    (
+        "hz = 1e9",
+        "hz = 1000",
+        "clock.hz: 1000 is 1e+03 Hz, less than any chip has."
+        " Give Hz from 100000 to 1e+11, such as 2040e6 for 2,040 million",
     ),
     (
         "operations_per_s = 2.048e12",
@@ -113,6 +136,9 @@ def test_names_in_any_spelling_and_near_matches() -> None:
     assert find("h200") == "h200-sxm"
     with pytest.raises(RidgelineError, match="Did you mean 'h100-pcie' or 'h100-sxm5'"):
         find("h100")
+    for longer, known in (("nvidia-l4", "l4"), ("NVIDIA H100 SXM5 80GB", "h100-sxm5")):
+        with pytest.raises(RidgelineError, match=f"no chip '{longer}'. Did you mean '{known}'"):
+            find(longer)
     with pytest.raises(RidgelineError, match=r"no chip 'hailo-9'\. Did you mean 'hailo-8'"):
         find("hailo-9")
 
@@ -120,7 +146,7 @@ def test_names_in_any_spelling_and_near_matches() -> None:
 def test_a_precision_that_a_chip_does_not_have() -> None:
     with pytest.raises(RidgelineError) as error:
         load_chip("a100-sxm4-80gb").peak("fp8")
-    said = "precision: a100-sxm4-80gb has no peak in 'fp8'. It has: fp64, fp32, tf32, bf16, fp16"
+    said = "--precision: a100-sxm4-80gb has no peak in 'fp8'. It has: fp64, fp32, tf32, bf16, fp16"
     assert str(error.value) == f"{said}, int8, int4"
 
 
@@ -162,6 +188,12 @@ def test_figures_of_the_command_line(peak: str, bandwidth: str, value: float) ->
             ["int8=1T"],
             "300",
             "--bandwidth: '300' is 300 bytes a second. Add the prefix: 300G for 300 GB/s",
+        ),
+        (
+            ["int8=100G"],
+            "300T",
+            "--peak: int8 at 1e+11 operations/s over 3e+14 bytes/s is 0.000333 operations for each"
+            " byte, and sheets have 1 to 12,500. Check the prefixes of --peak and --bandwidth",
         ),
         (
             ["int8=1e307T"],

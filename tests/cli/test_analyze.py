@@ -192,6 +192,17 @@ def test_faults(ridgeline: Run, path: str, arguments: tuple[str, ...], text: str
     assert found.out == ""
 
 
+def test_what_starts_a_layer_is_said_to_be_unknown(ridgeline: Run, path: str) -> None:
+    """On a class that nobody measured it is counted as nothing, which the side by side says too."""
+    said = "to start a layer was not measured and is counted as nothing"
+    for command in (("analyze", path, "--chip", "alveo-u280"), ("analyze", path, *CHIP)):
+        shown = " ".join(ridgeline(*command).out.split())
+        assert (said in shown) == ("alveo-u280" in command)
+    both = ridgeline("chips", "compare", "alveo-u280", "l4", "--precision", "int8", "--model", path)
+    (note,) = re.findall(r"note, ([\w-]+): how long such a chip takes", both.out)
+    assert note == "alveo-u280"
+
+
 def test_no_picture_is_written_over_what_is_read(ridgeline: Run, path: str, tmp_path: Path) -> None:
     sheet = tmp_path / "sheet.toml"
     sheet.write_bytes((files("ridgeline.chips") / "data" / "l4.toml").read_bytes())

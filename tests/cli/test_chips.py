@@ -29,6 +29,14 @@ def test_show_says_what_the_headline_is(ridgeline: Run) -> None:
     assert "2 times the dense peak of one engine" in shown.out
     assert "sparse: it counts products with zeros" in shown.out
     assert "source (2026-08;" in shown.out
+    assert "attained in bf16: 794 TOPS, measured, MAMF" in shown.out
+    assert "17.2 TOPS, vendor, PG367" in ridgeline("chips", "show", "alveo-u280").out
+
+
+def test_compare_shows_what_was_attained(ridgeline: Run) -> None:
+    shown = ridgeline("chips", "compare", "h200-sxm", "h100-sxm5").out
+    assert "attained bf16        940 TOPS        794 TOPS" in shown
+    assert "attained int8" not in shown
 
 
 def test_show_gives_the_balance_of_every_memory_as_json(ridgeline: Run) -> None:
@@ -99,14 +107,21 @@ def test_timeline_by_year(ridgeline: Run) -> None:
         ),
         (
             ("compare", "t4", "l4", "--precision", "bf16"),
-            "precision: t4 has no peak in 'bf16'. It has: fp32, fp16, int8, int4",
+            "--precision: t4 has no peak in 'bf16'. It has: fp32, fp16, int8, int4",
         ),
         (
             ("show", "--peak", "int8=100T", "--bandwidth", "300Gb/s"),
             "--bandwidth: '300Gb/s' counts bits. Give bytes: 37.5GB/s",
         ),
         (("list", "--class", "gpus"), "--class: no chip is a 'gpus'. Did you mean 'gpu' or"),
-        (("show", "none.toml"), "none.toml: cannot be read (No such file or directory)"),
+        (
+            ("show", "none.toml"),
+            "none.toml: cannot be read (No such file or directory). ",
+        ),
+        (
+            ("show", "tesla-t4"),
+            "chips: there is no chip 'tesla-t4'. Did you mean 't4'? A file must end in .toml",
+        ),
     ],
 )
 def test_faults_are_one_message(ridgeline: Run, arguments: tuple[str, ...], said: str) -> None:

@@ -75,7 +75,7 @@ def test_faults_of_the_file(ridgeline: Run, tmp_path: Path, text: str, said: str
     ("chip", "precision", "said"),
     [
         ("h100", "bf16", "chips: there is no chip 'h100'. Did you mean 'h100-pcie' or 'h100-sxm5'"),
-        ("t4", "bf16", "precision: t4 has no peak in 'bf16'. It has: fp32, fp16, int8, int4"),
+        ("t4", "bf16", "--precision: t4 has no peak in 'bf16'. It has: fp32, fp16, int8, int4"),
         ("t4", "fp17", "--precision: there is no format 'fp17' for products. Did you mean 'fp16'"),
     ],
 )

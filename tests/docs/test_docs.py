@@ -101,3 +101,18 @@ def test_links_between_pages_lead_somewhere() -> None:
     for path in [*DOCS.glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def _anchors(path: Path) -> set[str]:
+    """As GitHub makes them of headings: small letters, spaces as hyphens, no other marks."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.M | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+def test_links_lead_to_sections_that_are_there() -> None:
+    for path in [*DOCS.glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        text = path.read_text(encoding="utf-8")
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", text):
+            page = path.parent / target if target else path
+            assert anchor in _anchors(page), f"{path.name} links to {target}#{anchor}"

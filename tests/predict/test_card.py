@@ -72,7 +72,7 @@ def test_a_precision_that_the_chip_lacks_names_those_it_has() -> None:
     with pytest.raises(RidgelineError) as caught:
         card(load_chip("t4"), "bf16")
     assert str(caught.value) == (
-        "precision: t4 has no peak in 'bf16'. It has: fp32, fp16, int8, int4"
+        "--precision: t4 has no peak in 'bf16'. It has: fp32, fp16, int8, int4"
     )
     with pytest.raises(RidgelineError, match=r"no precision 'int9'\. Did you mean 'int8'"):
         card(load_chip("t4"), "int9")

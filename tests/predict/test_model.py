@@ -155,7 +155,7 @@ def test_intervals_are_wider_where_no_product_was_measured() -> None:
             "a100-sxm4-80gb",
             "fp8",
             (1, 1, 1),
-            "precision: a100-sxm4-80gb has no peak in 'fp8'."
+            "--precision: a100-sxm4-80gb has no peak in 'fp8'."
             " It has: fp64, fp32, tf32, bf16, fp16, int8, int4",
         ),
         (

@@ -16,6 +16,8 @@ MOST = 1e18
 """Of a number before its prefix."""
 LEAST_OPERATIONS_PER_S = 1e6
 LEAST_BYTES_PER_S = 1e3
+LEAST_BALANCE, MOST_BALANCE = 0.05, 1e6
+"""Operations for each byte; those of the catalogue are 1.3 to 12,500."""
 
 
 def custom_chip(peaks: Sequence[str], bandwidth: str | None, name: str = "yours") -> Chip:
@@ -51,7 +53,21 @@ def custom_chip(peaks: Sequence[str], bandwidth: str | None, name: str = "yours"
     if bandwidth is not None:
         rate = _users(bytes_per_s(bandwidth, "--bandwidth"), "bytes/s")
         memories = (Memory("memory", "main", None, rate),)
+        for peak in found.values():
+            _check_balance(peak, rate.value)
     return Chip(name, name, "the user", 2026, "user", tuple(found.values()), memories)
+
+
+def _check_balance(peak: Peak, bytes_per_s: float) -> None:
+    """Raise RidgelineError where a prefix of the peak or of the rate must be wrong."""
+    balance = peak.dense.value / bytes_per_s
+    if not LEAST_BALANCE <= balance <= MOST_BALANCE:
+        raise RidgelineError(
+            f"{peak.precision} at {peak.dense.value:.3g} operations/s over {bytes_per_s:.3g}"
+            f" bytes/s is {balance:.3g} operations for each byte, and sheets have 1 to 12,500",
+            where="--peak",
+            fix="Check the prefixes of --peak and --bandwidth",
+        )
 
 
 def _users(value: float, unit: str) -> Sourced:

@@ -30,24 +30,21 @@ from ridgeline.chips.sheet import (
     Sourced,
     Units,
 )
+from ridgeline.chips.units import (
+    BANDWIDTHS,
+    COUNT,
+    HERTZ,
+    LARGEST,
+    MACS,
+    OPERATIONS,
+    SIZES,
+    WATTS,
+    check_size,
+)
 from ridgeline.errors import RidgelineError, did_you_mean
 from ridgeline.files import read_whole
 
 MAX_FILE_BYTES = 1 << 20
-LARGEST = 1e30
-"""Above it no figure of a chip makes sense; whole numbers in TOML have no end."""
-OPERATIONS = {"operations_per_s": ("operations/s", 1.0)}
-_SCALES = {"kb": 1e3, "kib": 2.0**10, "mb": 1e6, "mib": 2.0**20, "gb": 1e9, "gib": 2.0**30}
-SIZES = {"size_bytes": ("bytes", 1.0)} | {
-    f"size_{unit}": ("bytes", scale) for unit, scale in _SCALES.items()
-}
-BANDWIDTHS = {"bandwidth_bytes_per_s": ("bytes/s", 1.0)} | {
-    f"bandwidth_{unit}_per_s": ("bytes/s", scale) for unit, scale in _SCALES.items()
-}
-HERTZ = {"hz": ("Hz", 1.0)}
-WATTS = {"watts": ("W", 1.0)}
-COUNT = {"count": ("", 1.0)}
-MACS = {"macs_per_cycle": ("MACs/cycle", 1.0), "macs": ("MACs", 1.0)}
 _SAID = {"kind", "source", "uncertain", "note"}
 _SEEN = ("headline", "partly", "recalled", "user")
 _DATED = re.compile(r"(19|20)\d\d")
@@ -74,9 +71,22 @@ def load_chip(name: str | Path) -> Chip:
             text = read_whole(path, MAX_FILE_BYTES).decode()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8 text"
-            raise RidgelineError(f"cannot be read ({reason})", where=str(path)) from error
+            raise RidgelineError(
+                f"cannot be read ({reason})", where=str(path), fix=_nearby(path)
+            ) from error
         return _parse(text, str(path))
     return _shipped(find(str(name)))
+
+
+def _nearby(path: Path) -> str:
+    """The TOML files beside one that is not there."""
+    try:
+        found = sorted(p.name for p in path.parent.glob("*.toml") if p.name != path.name)
+    except OSError:
+        found = []
+    if not found:
+        return "`ridgeline chips list` shows those that need no file"
+    return f"TOML files in {path.parent}: {', '.join(found[:8])}"
 
 
 def find(name: str) -> str:
@@ -89,6 +99,11 @@ def find(name: str) -> str:
     parts = [known for known in names if wanted and wanted in _plain(known)]
     if len(parts) == 1:
         return parts[0]
+    if not parts:
+        # More than the name, such as "nvidia-l4" or "H100 SXM5 80GB": the longest that is in it.
+        within = [known for known in names if _plain(known) in wanted]
+        longest = max((len(_plain(known)) for known in within), default=0)
+        parts = [known for known in within if len(_plain(known)) == longest]
     hint = "Did you mean " + " or ".join(f"'{n}'" for n in parts[:4]) + "?" if parts else ""
     if not hint:
         hint = did_you_mean(name.lower(), names)
@@ -152,6 +167,7 @@ class _Reader:
             )
         value = _number(table[given[0]], f"{where}.{given[0]}")
         unit, scale = units[given[0]]
+        check_size(value, given[0], units, f"{where}.{given[0]}")
         source = _text(table, "source", where)
         if source not in self.sources:
             raise RidgelineError(

@@ -211,7 +211,7 @@ class Chip:
                 return peak
         has = ", ".join(self.precisions()) or "none that any source states"
         raise RidgelineError(
-            f"{self.name} has no peak in '{precision}'", where="precision", fix=f"It has: {has}"
+            f"{self.name} has no peak in '{precision}'", where="--precision", fix=f"It has: {has}"
         )
 
     def best_achieved(self, precision: str) -> Achieved | None:

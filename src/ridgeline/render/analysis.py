@@ -302,7 +302,11 @@ def comparison(bounds: Sequence[Bound]) -> str:
         if any(shares):
             rows.append((f"limited by {limit}", *(percent(share, 0) for share in shares)))
     rows.append(("weights stay on chip", *("yes" if b.resident else "no" for b in bounds)))
-    return "\n".join([*wrapped(title, WIDTH), "", *aligned(rows)])
+    lines = [*wrapped(title, WIDTH), "", *aligned(rows)]
+    for bound in bounds:
+        for remark in bound.notes:
+            lines += wrapped(f"note, {bound.chip.name}: {visible(remark)}", WIDTH, "  ")
+    return "\n".join(lines)
 
 
 def _share(bound: Bound, limit: str) -> float:

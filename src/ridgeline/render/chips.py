@@ -64,7 +64,7 @@ def sheet(chip: Chip, width: int) -> str:
     """Every figure of a chip, its balance points, what contradicts it, and where it is from."""
     lines = [f"{chip.title}: {chip.vendor}, {chip.year}, {chip.chip_class}"]
     lines += [*_headline(chip, width), "", *_peaks(chip), "", *_memories(chip)]
-    lines += _rest(chip)
+    lines += [*_attained(chip, width), *_rest(chip)]
     if chip.assumes:
         lines += ["", *wrapped(f"a peak assumes: {chip.assumes}", width, "  ")]
     if chip.contradictions:
@@ -139,6 +139,18 @@ def _memories(chip: Chip) -> list[str]:
     return aligned(rows, (0, 1, 4))
 
 
+def _attained(chip: Chip, width: int) -> list[str]:
+    """Where the attainable rates are from: a measurement is not a promise of the maker."""
+    lines: list[str] = []
+    for one in chip.achieved:
+        said = one.operations
+        note = f", {said.note}" if said.note else ""
+        lines += wrapped(
+            f"attained in {one.precision}: {amount(said)}, {said.kind}{note}", width, "  "
+        )
+    return ["", *lines] if lines else []
+
+
 def _rest(chip: Chip) -> list[str]:
     lines = ["", f"clock: {amount(chip.clock)}", f"power: {amount(chip.tdp)}"]
     if chip.processors:
@@ -163,6 +175,7 @@ def _sources(chip: Chip, width: int) -> list[str]:
     figures = [p.dense for p in chip.peaks] + [m.size for m in chip.memories]
     figures += [m.bandwidth for m in chip.memories] + [chip.processors, chip.clock, chip.tdp]
     figures += [p.units.macs_per_cycle for p in chip.peaks if p.units]
+    figures += [one.operations for one in chip.achieved]
     found = {(f.source, f.date, f.seen): None for f in figures if f is not None}
     lines = [""]
     for text, date, seen in found:
@@ -197,6 +210,10 @@ def comparison(chips: Sequence[Chip], versus: Versus | None) -> str:
     for precision in shared:
         peaks = [c.peak(precision) if precision in c.precisions() else None for c in chips]
         rows.append([f"dense {precision}", *(amount(p.dense if p else None, "") for p in peaks)])
+        best = [c.best_achieved(precision) for c in chips]
+        if any(best):
+            attained = (amount(b.operations if b else None, "") for b in best)
+            rows.append([f"attained {precision}", *attained])
     rows.append(["memory", *(_memory(chip) for chip in chips)])
     rows.append(["power", *(amount(chip.tdp, "") for chip in chips)])
     for precision in shared:

@@ -84,6 +84,11 @@ def _remarks(workload: Workload, roof: Roof, kept: Residence) -> tuple[str, ...]
     found: list[str] = []
     if kept.weights and roof.on_chip is not None and roof.memory is not roof.on_chip:
         found.append(f"weights fit into {roof.on_chip.name} and stay there from run to run")
+    if not roof.fractions.launch_seconds and roof.basis == "attained fractions":
+        found.append(
+            "how long such a chip takes to start a layer was not measured and is counted as"
+            " nothing: small layers take longer"
+        )
     unknown = workload.unknown(lambda layer: layer.macs)
     if unknown:
         found.append(f"MACs of {len(unknown)} layers are unknown: their arithmetic is left out")

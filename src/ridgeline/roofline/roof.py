@@ -118,10 +118,7 @@ def roof_of(chip: Chip, precision: str) -> Roof:
             fix=did_you_mean(precision, (*PRECISIONS, *FORMATS)),
         )
     found = next((p for p in peaks if p in chip.precisions()), peaks[0])
-    try:
-        peak = chip.peak(found)
-    except RidgelineError as error:
-        raise RidgelineError(error.what, where="--precision", fix=error.fix) from error
+    peak = chip.peak(found)
     memory = chip.main_memory
     if memory is None or memory.bandwidth is None:
         raise RidgelineError(
