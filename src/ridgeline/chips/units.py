@@ -10,8 +10,14 @@ LARGEST = 1e30
 """Above it no figure of a chip makes sense; whole numbers in TOML have no end."""
 OPERATIONS = {"operations_per_s": ("operations/s", 1.0)}
 _SCALES = {
-    **{"kb": 1e3, "kib": 2.0**10, "mb": 1e6, "mib": 2.0**20},
-    **{"gb": 1e9, "gib": 2.0**30, "tb": 1e12, "tib": 2.0**40},
+    "kb": 1e3,
+    "kib": 2.0**10,
+    "mb": 1e6,
+    "mib": 2.0**20,
+    "gb": 1e9,
+    "gib": 2.0**30,
+    "tb": 1e12,
+    "tib": 2.0**40,
 }
 _DECIMAL = (1.0, 1e3, 1e6, 1e9, 1e12)
 SIZES = {"size_bytes": ("bytes", 1.0)} | {
