@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from math import prod
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 from docs.examples import ROOT, Page
@@ -14,6 +16,7 @@ from ridgeline.frontend.runtime import cpu_matches
 from ridgeline.machine.loader import known_keys
 from ridgeline.results.columns import COLUMNS, LEDGER_ENTRIES
 from ridgeline.results.energy import LEVELS
+from ridgeline.workload.read import read_workloads
 
 DOCS = ROOT / "docs"
 
@@ -60,6 +63,19 @@ def test_the_readme_shows_what_make_run_prints(update: bool, tmp_path: Path) -> 
         path.write_text(before + BEGIN + now + END + after, encoding="utf-8", newline="\n")
     elif cpu_matches():
         assert now == shown, "if meant, `make golden`"
+
+
+def test_the_readme_counts_the_shipped_models_parameters(shipped: Any) -> None:
+    """As `ridgeline analyze` counts them, and by the shapes of its operators' weights."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    said = re.search(r"([\d,]+) parameters \(([\d,]+) of conv.*?layer, (\d+) scales", text)
+    assert said is not None
+    counted, weights, others = (int(figure.replace(",", "")) for figure in said.groups())
+    (workload,) = read_workloads(shipped.model)
+    assert counted == workload.parameters == weights + others
+    held = onnx.load(shipped.model).graph.initializer
+    sizes = {tensor.name: prod(tensor.dims) for tensor in held}
+    assert weights == sum(size for name, size in sizes.items() if "_norm/" not in name)
 
 
 def _generator() -> Any:

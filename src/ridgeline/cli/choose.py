@@ -11,7 +11,7 @@ from ridgeline.chips.loader import find, load_chip
 from ridgeline.cli.outputs import say
 from ridgeline.cli.show import terminal_width
 from ridgeline.errors import RidgelineError
-from ridgeline.predict.choose import Choice
+from ridgeline.predict.choose import Choice, Gain, Run
 from ridgeline.predict.demand import Demand, Price, price_of, seconds_of
 from ridgeline.render import choose as render
 
@@ -70,31 +70,33 @@ def _row(one: Choice) -> dict[str, Any]:
         "watts": one.watts,
         "usd_per_million": one.usd_per_million,
         "buy": render.advice(one) if one.gains else None,
-        "gains": [
-            {
-                "figure": gain.figure,
-                "elasticity": gain.elasticity,
-                "seconds_per_unit": gain.seconds_per_unit,
-                "unit": gain.unit,
-            }
-            for gain in one.gains
-        ],
-        "models": [
-            {
-                "model": run.name,
-                "per": run.per,
-                "items": run.work.items,
-                "low_seconds": run.estimate.low_seconds,
-                "seconds": run.estimate.seconds,
-                "high_seconds": run.estimate.high_seconds,
-                "roofline_seconds": run.estimate.roofline_seconds,
-                "side": run.estimate.side,
-                "basis": run.estimate.basis,
-                "operations": run.work.operations,
-                "stored_bytes": run.work.stored_bytes,
-                "crossover_batch": run.crossover_batch,
-                "crossover_context": run.crossover_context,
-            }
-            for run in one.runs
-        ],
+        "gains": [_gain(gain) for gain in one.gains],
+        "models": [_run(run) for run in one.runs],
+    }
+
+
+def _gain(gain: Gain) -> dict[str, Any]:
+    return {
+        "figure": gain.figure,
+        "elasticity": gain.elasticity,
+        "seconds_per_unit": gain.seconds_per_unit,
+        "unit": gain.unit,
+    }
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return {
+        "model": run.name,
+        "per": run.per,
+        "items": run.work.items,
+        "low_seconds": run.estimate.low_seconds,
+        "seconds": run.estimate.seconds,
+        "high_seconds": run.estimate.high_seconds,
+        "roofline_seconds": run.estimate.roofline_seconds,
+        "side": run.estimate.side,
+        "basis": run.estimate.basis,
+        "operations": run.work.operations,
+        "stored_bytes": run.work.stored_bytes,
+        "crossover_batch": run.crossover_batch,
+        "crossover_context": run.crossover_context,
     }

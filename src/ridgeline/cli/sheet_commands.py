@@ -32,40 +32,51 @@ def explain(
     show_card(chip, precision, json)
 
 
+Models = Annotated[
+    list[str],
+    typer.Argument(metavar="MODEL[=SHARE]...", help="ONNX files, or names as llama-3-8b."),
+]
+Latency = Annotated[
+    str | None, typer.Option("--latency", metavar="TIME", help="Of one run: 10ms, 1.5s.")
+]
+Batch = Annotated[int, typer.Option("--batch", metavar="N", help="Samples in one run.")]
+Rate = Annotated[
+    float | None,
+    typer.Option("--qps", metavar="RATE", help="Samples or tokens a second, of the mix."),
+]
+Watts = Annotated[
+    float | None, typer.Option("--watts", metavar="W", help="Most power of one chip.")
+]
+Precision = Annotated[
+    str | None,
+    typer.Option("--precision", metavar="FORMAT", help="int8; of a language model fp16."),
+]
+Context = Annotated[
+    int | None, typer.Option("--context", metavar="N", help="Tokens before the next.")
+]
+Chips = Annotated[
+    list[str] | None, typer.Option("--chip", metavar="NAME|FILE", help="Only this; repeat.")
+]
+Prices = Annotated[
+    list[str] | None,
+    typer.Option("--price", metavar="CHIP=USD[/h]", help="Your price: to buy, or an hour."),
+]
+Years = Annotated[float, typer.Option("--years", metavar="N", help="That a bought chip is used.")]
+Every = Annotated[bool, typer.Option("--all", help="List every chip.")]
+
+
 def choose(
-    models: Annotated[
-        list[str],
-        typer.Argument(metavar="MODEL[=SHARE]...", help="ONNX files, or names as llama-3-8b."),
-    ],
-    latency: Annotated[
-        str | None, typer.Option("--latency", metavar="TIME", help="Of one run: 10ms, 1.5s.")
-    ] = None,
-    batch: Annotated[int, typer.Option("--batch", metavar="N", help="Samples in one run.")] = 1,
-    qps: Annotated[
-        float | None,
-        typer.Option("--qps", metavar="RATE", help="Samples or tokens a second, of the mix."),
-    ] = None,
-    watts: Annotated[
-        float | None, typer.Option("--watts", metavar="W", help="Most power of one chip.")
-    ] = None,
-    precision: Annotated[
-        str | None,
-        typer.Option("--precision", metavar="FORMAT", help="int8; of a language model fp16."),
-    ] = None,
-    context: Annotated[
-        int | None, typer.Option("--context", metavar="N", help="Tokens before the next.")
-    ] = None,
-    chip: Annotated[
-        list[str] | None, typer.Option("--chip", metavar="NAME|FILE", help="Only this; repeat.")
-    ] = None,
-    price: Annotated[
-        list[str] | None,
-        typer.Option("--price", metavar="CHIP=USD[/h]", help="Your price: to buy, or an hour."),
-    ] = None,
-    years: Annotated[
-        float, typer.Option("--years", metavar="N", help="That a bought chip is used.")
-    ] = 3.0,
-    every: Annotated[bool, typer.Option("--all", help="List every chip.")] = False,
+    models: Models,
+    latency: Latency = None,
+    batch: Batch = 1,
+    qps: Rate = None,
+    watts: Watts = None,
+    precision: Precision = None,
+    context: Context = None,
+    chip: Chips = None,
+    price: Prices = None,
+    years: Years = 3.0,
+    every: Every = False,
     json: Json = False,
 ) -> None:
     """Choose hardware: which chips meet a demand, how many, bandwidth or arithmetic."""

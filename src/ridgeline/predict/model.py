@@ -25,6 +25,7 @@ CANDIDATES: npt.NDArray[np.int64] = np.array(
     [(m, n, s) for m in _EDGES_M for n in _EDGES_N for s in _PARTS if m * n <= LARGEST_TILE]
 )
 """(rows, columns, parts of k) of the tilings that a kernel library chooses from."""
+_CUTS = tuple(CANDIDATES[None, :, i].astype(np.float64) for i in range(3))
 PARTIAL_SUM_BYTES = 4
 
 
@@ -111,22 +112,14 @@ def times(
     Where `cached_weights` is true, weights come from the shared cache, not from main memory.
     """
     m, n, k = (shapes[:, i, None].astype(np.float64) for i in range(3))
-    rows, cols, parts = (CANDIDATES[None, :, i].astype(np.float64) for i in range(3))
+    rows, cols, parts = _CUTS
     alike = np.ones_like(m) if groups is None else groups[:, None].astype(np.float64)
     depth = np.ceil(k / parts / K_STEP) * K_STEP
     tiles = np.ceil(m / rows) * np.ceil(n / cols) * parts * alike
     waves = np.ceil(tiles / hardware.processors)
-    attained = hardware.peak_operations_per_s / hardware.processors * of_format.compute_fraction
-    edges = 1 + common.tile_edge_elements * (1 / rows + 1 / cols)
-    multiply = 2 * rows * cols * depth / attained * edges
-    loaded = np.minimum(rows, m) * storage.activation_bytes
-    loaded = (loaded + np.minimum(cols, n) * storage.weight_bytes) * depth
-    load = loaded / (common.load_bytes_per_cycle * hardware.clock_hz)
-    split = parts > 1
     vector = m <= of_format.vector_rows
-    loop = np.where(vector, 0.0, depth * of_format.loop_cycles / hardware.clock_hz)
-    one_wave = np.maximum(np.maximum(multiply, load), loop)
-    compute = np.asarray(waves * one_wave + common.split_seconds * split, np.float64)
+    one_wave = _tile_seconds(hardware, storage, common, of_format, (m, n, depth), vector)
+    compute = np.asarray(waves * one_wave + common.split_seconds * (parts > 1), np.float64)
     sizes = (m, n, k, parts)
     memory = alike * _memory_seconds(hardware, storage, common, of_format, sizes, cached_weights)
     p = common.overlap
@@ -144,6 +137,27 @@ def times(
         waves=waves[at],
         useful=(alike * m * n * k / room)[at],
     )
+
+
+def _tile_seconds(
+    hardware: Hardware,
+    storage: Storage,
+    common: ClassConstants,
+    of_format: FormatConstants,
+    sizes: tuple[Floats, Floats, Floats],
+    vector: npt.NDArray[np.bool_],
+) -> Floats:
+    """A tile of each cut: its multiplications, its loads, or its walk along k, the longest."""
+    m, n, depth = sizes
+    rows, cols, _ = _CUTS
+    attained = hardware.peak_operations_per_s / hardware.processors * of_format.compute_fraction
+    edges = 1 + common.tile_edge_elements * (1 / rows + 1 / cols)
+    multiply = 2 * rows * cols * depth / attained * edges
+    loaded = np.minimum(rows, m) * storage.activation_bytes
+    loaded = (loaded + np.minimum(cols, n) * storage.weight_bytes) * depth
+    load = loaded / (common.load_bytes_per_cycle * hardware.clock_hz)
+    loop = np.where(vector, 0.0, depth * of_format.loop_cycles / hardware.clock_hz)
+    return np.maximum(np.maximum(multiply, load), loop)
 
 
 def _memory_seconds(
