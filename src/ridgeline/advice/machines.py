@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ridgeline.compiler.bounds import Bounds, bounds
+from ridgeline.advice.foresee import Run, foreseen
 from ridgeline.compiler.pipeline import compile
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Graph
@@ -144,93 +144,6 @@ def _predicted(
     made: Report,
 ) -> float:
     """Cycles of the whole run after the change."""
-    was = busy_cycles(program)
-    array = any(key.startswith("array.") for key, _ in change.factors)
-    if array or change.batch > 1:
-        forms = bounds(graph, program.machine), bounds(then, machine)
-        hosted = busy_cycles(_more_on_host(program, change.batch))
-        now = list(_by_bounds(change, made, was, hosted, *forms))
-    else:
-        now = busy_cycles(replace(program, machine=machine))
-    total = float(made.cycles) - sum(row.cycles for row in made.rows)
-    rows = zip(made.rows, was, now, strict=False)
-    return total + sum(after(row, b0, b1) for row, b0, b1 in rows)
-
-
-def _more_on_host(program: Program, times: int) -> Program:
-    """The program whose host segments work on so many samples: calls cost the same, work grows."""
-    segments = tuple(
-        replace(
-            s, operations=s.operations * times, inputs=s.inputs * times, outputs=s.outputs * times
-        )
-        if isinstance(s, HostSegment)
-        else s
-        for s in program.segments
-    )
-    return replace(program, segments=segments)
-
-
-def _by_bounds(
-    change: MachineChange,
-    made: Report,
-    was: list[dict[Limit, float]],
-    hosted: list[dict[Limit, float]],
-    old: Bounds,
-    new: Bounds,
-) -> Iterator[dict[Limit, float]]:
-    """Busy cycles scaled as the closed forms of each layer's best way are."""
-    ways = [
-        {x.name: min(x.ways, key=lambda w: w.cycles) for x in b.layers if x.ways}
-        for b in (old, new)
-    ]
-    times = change.batch
-    for row, busy, host in zip(made.rows, was, hosted, strict=False):
-        a, b = ways[0].get(row.name), ways[1].get(row.name)
-        scale: dict[Limit, float] = dict.fromkeys(busy, float(times))
-        moved = row.device_memory_bytes
-        if moved:
-            weights = min(row.weight_bytes, moved)
-            scale["memory"] = (weights + times * (moved - weights)) / moved
-        if a is not None and b is not None:
-            if a.array_cycles and b.array_cycles:
-                scale["compute"] = b.array_cycles / a.array_cycles
-            if a.vector_cycles and b.vector_cycles:
-                scale["vector"] = b.vector_cycles / a.vector_cycles
-        yield {n: host[n] if n == "fallback" else c * scale[n] for n, c in busy.items()}
-
-
-def after(row: LayerRow, was: Busy, now: Busy) -> float:
-    """A layer's cycles when what it needs of each resource changes.
-
-    Of a resource's cycles those in the ledger were waited for, the others went on behind the rest
-    of the layer; they still do, as far as that lasts.
-    """
-    waited: dict[Limit, float] = {}
-    fixed = 0.0
-    for entry, cycles in row.ledger.items():
-        resource = RESOURCE.get(entry)
-        if resource is None:
-            fixed += cycles
-        else:
-            waited[resource] = waited.get(resource, 0.0) + cycles
-    array = waited.pop("compute", 0.0)
-    needed = was.get("compute", 0.0)
-    computed = array * now.get("compute", 0.0) / needed if needed else array
-    total = fixed + computed
-    for resource, cycles in waited.items():
-        total += _waited(resource, cycles, row.cycles, computed - array, was, now)
-    return total
-
-
-def _waited(
-    resource: Limit, cycles: float, whole: float, longer: float, was: Busy, now: Busy
-) -> float:
-    before, then = was.get(resource, 0.0), now.get(resource, 0.0)
-    if not before:
-        return cycles
-    hidden = max(0.0, before - cycles)
-    rest = whole - cycles
-    if rest > 0:
-        hidden *= max(0.0, 1 + longer / rest)
-    alone = max(0.0, cycles - before)
-    return max(0.0, then - hidden) + alone
+    planned = change.batch > 1 or any(not k.endswith("per_s") for k, _ in change.factors)
+    run = Run(graph, program, made)
+    return foreseen(run, then, machine, change.batch, planned=planned)

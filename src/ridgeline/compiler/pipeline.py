@@ -102,6 +102,16 @@ def compile_located(
     return Compiled(program, graph, layers)
 
 
+def segments_of(graph: Graph, machine: Machine) -> list[Segment]:
+    """The device parts of a graph as they are planned, before tiles, addresses and instructions.
+
+    Raises RidgelineError where the machine cannot hold a layer's form.
+    """
+    graph = remove_dead(graph)
+    run = _Compilation(graph, machine, place(graph, machine), True)
+    return list(run.segments(run.plan()).values())
+
+
 def _tell(dump: Dump | None, stage: str, text: Callable[[], str]) -> None:
     if dump is not None:
         dump(stage, text())
@@ -179,16 +189,22 @@ class _Compilation:
     def root(self, value: Value) -> Value:
         return self.placement.storage[id(value)].root
 
+    def segments(self, plans: dict[int, list[LayerPlan]]) -> dict[int, Segment]:
+        """The layers of each device part with what enters and leaves it."""
+        return {
+            number: Segment(
+                tuple(layers),
+                frozenset(id(self.root(v)) for v in self.parts[number].entering),
+                frozenset(id(self.root(v)) for v in self.parts[number].leaving)
+                | _rearranged(layers),
+            )
+            for number, layers in plans.items()
+        }
+
     def tile(self, plans: dict[int, list[LayerPlan]]) -> dict[int, Tiled]:
         """Tiles and unified-buffer lines of each device part, without and with strips."""
         result: dict[int, Tiled] = {}
-        for number, layers in plans.items():
-            part = self.parts[number]
-            segment = Segment(
-                tuple(layers),
-                frozenset(id(self.root(v)) for v in part.entering),
-                frozenset(id(self.root(v)) for v in part.leaving) | _rearranged(layers),
-            )
+        for number, segment in self.segments(plans).items():
             plain = tile_and_allocate(segment, self.machine)
             ways: list[Way] = [((), plain)]
             if any(_comes_and_goes(layer, segment) for layer in plain):

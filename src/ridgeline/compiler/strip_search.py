@@ -53,6 +53,15 @@ CHANGES = (
 Runs = tuple[Run, ...]
 
 
+@dataclass(slots=True)
+class Need:
+    """What a layer takes of the array, the vector unit and the device-memory port."""
+
+    array_cycles: float = 0.0
+    vector_cycles: float = 0.0
+    moved_bytes: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Weighed:
     """Estimated cycles, and the values, by id(root), that found no room."""
@@ -74,7 +83,7 @@ class _Search:
         self.segment = segment
         self.images = max((layer.output.layout.n for layer in segment.layers), default=1)
         self.eligible = [may_be_stripped(layer, self.images) for layer in segment.layers]
-        self.scale = _Scale(segment, machine, full)
+        self.scale = Scale(segment, machine, full)
         self.users = Strips(segment).users
         self.reaches: dict[int, Reach] = {}
         self.known: dict[Runs, Weighed] = {}
@@ -160,7 +169,7 @@ class _Search:
         return [(positions[0], positions[-1] + 1) for positions in ranges]
 
 
-class _Scale:
+class Scale:
     """What the layers of a segment take, by the rows that they make."""
 
     def __init__(self, segment: Segment, machine: Machine, full: float) -> None:
@@ -186,8 +195,8 @@ class _Scale:
         spilled = self._spilled(strips)
         cycles = 0.0
         for visit in strips.visits:
-            work, port = self._visit(visit, spilled)
-            cycles += visit.times * max(work, port)
+            port = self._moved_bytes(visit, spilled) / self.bytes_per_cycle
+            cycles += visit.times * max(self._work(visit), port)
         return Weighed(cycles, frozenset(spilled))
 
     def _spilled(self, strips: Strips) -> set[int]:
@@ -223,14 +232,26 @@ class _Scale:
             spilled.add(victim)
         return spilled
 
-    def _visit(self, visit: Visit, spilled: set[int]) -> tuple[float, float]:
-        """(cycles of array or vector unit, cycles of the port)."""
+    def needs(self, strips: Strips) -> list[Need]:
+        """What each layer takes over all its visits."""
+        spilled = self._spilled(strips)
+        found = [Need() for _ in self.segment.layers]
+        for visit in strips.visits:
+            need, rows = found[visit.position], visit.times * visit.box.rows
+            work = self.work[visit.position]
+            if self.segment.layers[visit.position].kind not in ("alias", "move"):
+                need.array_cycles += visit.times * work.array_cycles(visit.box.rows)
+                need.vector_cycles += rows * work.vector_cycles
+            need.moved_bytes += visit.times * self._moved_bytes(visit, spilled)
+        return found
+
+    def _moved_bytes(self, visit: Visit, spilled: set[int]) -> int:
+        """Bytes through the port of device memory."""
         layer = self.segment.layers[visit.position]
         if layer.kind == "alias":
-            return 0.0, 0.0
+            return 0
         if layer.kind == "move":
-            moved = visit.box.rows * layer.output.layout.row_bytes
-            return 0.0, moved / self.bytes_per_cycle
+            return visit.box.rows * layer.output.layout.row_bytes
         moved, lines = 0, 0
         for operand in layer.inputs:
             if operand.constant:
@@ -245,11 +266,13 @@ class _Scale:
             moved += visit.box.rows * layer.output.layout.row_bytes
             lines += visit.box.rows * layer.output.layout.row_lines * (root in spilled)
         boxes = max(1, -(-2 * lines // (self.lines // 2)))
-        weights = self.work[visit.position].weights_bytes * boxes
-        return self._work(visit.position, visit.box.rows), (moved + weights) / self.bytes_per_cycle
+        return moved + self.work[visit.position].weights_bytes * boxes
 
-    def _work(self, position: int, rows: int) -> float:
-        key = (position, rows)
+    def _work(self, visit: Visit) -> float:
+        """Cycles of the busier of array and vector unit."""
+        key = (visit.position, visit.box.rows)
+        if self.segment.layers[visit.position].kind in ("alias", "move"):
+            return 0.0
         if key not in self.known:
-            self.known[key] = self.work[position].cycles(rows)
+            self.known[key] = self.work[visit.position].cycles(visit.box.rows)
         return self.known[key]

@@ -25,8 +25,11 @@ class Work:
 
     def cycles(self, rows: int) -> float:
         """Of the busier of the two for so many rows of the output."""
-        array = sum(count * self._tile_cycles(k, rows) for k, count in self.depths.items())
-        return max(array, rows * self.vector_cycles)
+        return max(self.array_cycles(rows), rows * self.vector_cycles)
+
+    def array_cycles(self, rows: int) -> float:
+        """Of the array: each tile streams the rows, or as long as the next one shifts in."""
+        return sum(count * self._tile_cycles(k, rows) for k, count in self.depths.items())
 
     def _tile_cycles(self, k: int, rows: int) -> float:
         lead = shift_lead_cycles(self.array, Pass(k, rows)) + 1
@@ -34,9 +37,11 @@ class Work:
 
 
 def _vector_cycles(layer: LayerPlan, machine: Machine) -> int:
-    """Of one row: groups of lanes to requantise, or lines that are read for it."""
+    """Of one row: groups of lanes to requantise, or groups of lanes that are read for it."""
     if layer.columns:
         return sum(-(-column.n // machine.vector.lanes) for column in layer.columns)
     height, width = layer.window.kernel
     reads = max(1, len(layer.inputs)) if layer.kind == "elementwise" else height * width
-    return layer.output.layout.row_lines * reads
+    layout, lanes = layer.output.layout, machine.vector.lanes
+    groups = sum(-(-layout.block_channels(block) // lanes) for block in range(layout.blocks))
+    return groups * layout.planes * reads
