@@ -7,7 +7,7 @@ tiles or what fits on chip, the same scaled as the outlines of both are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ridgeline.compiler.outline import Outline, moved_bytes, outlines
@@ -56,14 +56,25 @@ def foreseen(run: Run, then: Graph, machine: Machine, times: int, *, planned: bo
     was = busy_cycles(run.program)
     moved = replace(_more_on_host(run.program, times), machine=machine)
     now = busy_cycles(moved)
+    slots = [0.0] * len(now)
     if planned:
-        now = list(_planned(run, then, machine, times, now))
+        old, new = _outlines(run, then, machine)
+        now = [
+            _scaled(row, busy, old, new, machine, times)
+            for row, busy in zip(run.made.rows, now, strict=False)
+        ]
+        slots = [_slot_cycles(row, new) - _slot_cycles(row, old) for row in run.made.rows]
     longer = _array_latency(machine) - _array_latency(run.program.machine)
     total = float(run.made.cycles) - sum(row.cycles for row in run.made.rows)
-    rows = zip(run.made.rows, was, now, strict=False)
-    return total + sum(
-        after(row, b0, b1) + longer * _drains(row, run.program.machine) for row, b0, b1 in rows
-    )
+    for row, before, busy, slot in zip(run.made.rows, was, now, slots, strict=False):
+        drain = longer * _drains(row, run.program.machine)
+        total += max(0.0, after(row, before, busy) + drain + slot)
+    return total
+
+
+def _slot_cycles(row: LayerRow, outline: Outline) -> float:
+    need = outline.get(row.name)
+    return 0.0 if need is None else need.slot_cycles
 
 
 def _array_latency(machine: Machine) -> int:
@@ -89,40 +100,42 @@ def _more_on_host(program: Program, times: int) -> Program:
     return replace(program, segments=segments)
 
 
-def _planned(
-    run: Run, then: Graph, machine: Machine, times: int, now: list[dict[Limit, float]]
-) -> Iterator[dict[Limit, float]]:
-    """Busy cycles scaled as the outlines are, by the estimate of room that fits the run best."""
+def _outlines(run: Run, then: Graph, machine: Machine) -> tuple[Outline, Outline]:
+    """Before and after, by the estimate of room that fits the run best."""
     moved = sum(row.device_memory_bytes for row in run.made.rows)
     olds = outlines(run.graph, run.program.machine)
     best = min(range(len(olds)), key=lambda i: abs(moved_bytes(olds[i]) - moved))
-    old, new = olds[best], outlines(then, machine)[best]
-    for row, busy in zip(run.made.rows, now, strict=False):
-        scaled = _scaled(row, busy, old, new, machine)
-        link = busy.get("host link")
-        if link is not None:
-            scaled["host link"] = link * times
-        yield scaled
+    return olds[best], outlines(then, machine)[best]
 
 
 def _scaled(
-    row: LayerRow, busy: dict[Limit, float], old: Outline, new: Outline, machine: Machine
+    row: LayerRow,
+    busy: dict[Limit, float],
+    old: Outline,
+    new: Outline,
+    machine: Machine,
+    times: int,
 ) -> dict[Limit, float]:
+    """Busy cycles of a layer, scaled as the outlines are; its part of the link's by the batch."""
     a, b = old.get(row.name), new.get(row.name)
+    if "host link" in busy:
+        busy = busy | {"host link": busy["host link"] * times}
     if a is None or b is None:
         return busy
     scaled = dict(busy)
     parts: tuple[tuple[Limit, float, float], ...] = (
         ("compute", a.array_cycles, b.array_cycles),
         ("vector", a.vector_cycles, b.vector_cycles),
-        ("memory", a.moved_bytes, b.moved_bytes),
+        ("memory", a.moved_bytes - a.spilled_bytes, b.moved_bytes - b.spilled_bytes),
     )
     for limit, was, now in parts:
         if was and limit in busy:
             scaled[limit] = busy[limit] * now / was
-    if not a.moved_bytes and b.moved_bytes:
-        rate = machine.device_memory.bytes_per_s / machine.clock_hz
-        scaled["memory"] = busy.get("memory", 0.0) + b.moved_bytes / rate
+    # Whole lines go out and come back: these waste no bursts, whatever the other transfers do.
+    more = (b.spilled_bytes - a.spilled_bytes) / machine.device_memory.bytes_per_s
+    if more:
+        memory = scaled.get("memory", 0.0) + more * machine.clock_hz
+        scaled["memory"] = max(memory, 0.0)
     return scaled
 
 
@@ -150,7 +163,7 @@ def after(row: LayerRow, was: Busy, now: Busy) -> float:
     less = {r: _in_part(c, was.get(r, 0.0), now.get(r, 0.0)) for r, c in waited.items()}
     total = fixed + computed
     for resource, cycles in waited.items():
-        rest = fixed + computed + sum(c for r, c in less.items() if r != resource)
+        rest = computed + (less.get("vector", 0.0) if resource != "vector" else 0.0)
         total += _waited(cycles, was.get(resource, 0.0), now.get(resource, 0.0), rest)
     return total
 

@@ -14,7 +14,7 @@ from itertools import groupby
 
 import numpy as np
 
-from ridgeline.compiler.plan import Segment
+from ridgeline.compiler.plan import LayerPlan, Operand, Segment
 from ridgeline.compiler.strips import Reach, Run, Strips, Visit, may_be_stripped, source_box
 from ridgeline.compiler.work import Work
 from ridgeline.machine.description import Machine
@@ -60,6 +60,10 @@ class Need:
     array_cycles: float = 0.0
     vector_cycles: float = 0.0
     moved_bytes: int = 0
+    spilled_bytes: int = 0
+    """Of them, those of values that found no room on chip."""
+    slot_cycles: float = 0.0
+    """In which tiles wait for a weight slot, beyond the array's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +199,7 @@ class Scale:
         spilled = self._spilled(strips)
         cycles = 0.0
         for visit in strips.visits:
-            port = self._moved_bytes(visit, spilled) / self.bytes_per_cycle
+            port = sum(self._moved_bytes(visit, spilled)) / self.bytes_per_cycle
             cycles += visit.times * max(self._work(visit), port)
         return Weighed(cycles, frozenset(spilled))
 
@@ -242,31 +246,41 @@ class Scale:
             if self.segment.layers[visit.position].kind not in ("alias", "move"):
                 need.array_cycles += visit.times * work.array_cycles(visit.box.rows)
                 need.vector_cycles += rows * work.vector_cycles
-            need.moved_bytes += visit.times * self._moved_bytes(visit, spilled)
+                need.slot_cycles += visit.times * work.slot_cycles(visit.box.rows)
+            moved, of_spilled = self._moved_bytes(visit, spilled)
+            need.moved_bytes += visit.times * (moved + of_spilled)
+            need.spilled_bytes += visit.times * of_spilled
         return found
 
-    def _moved_bytes(self, visit: Visit, spilled: set[int]) -> int:
-        """Bytes through the port of device memory."""
-        layer = self.segment.layers[visit.position]
+    def _moved_bytes(self, visit: Visit, spilled: set[int]) -> tuple[int, int]:
+        """Bytes through the port of device memory: of weights and what lies there anyway, and of
+        what found no room.
+        """
+        layer, rows = self.segment.layers[visit.position], visit.box.rows
         if layer.kind == "alias":
-            return 0
+            return 0, 0
         if layer.kind == "move":
-            return visit.box.rows * layer.output.layout.row_bytes
-        moved, lines = 0, 0
-        for operand in layer.inputs:
-            if operand.constant:
-                continue
+            return rows * layer.output.layout.row_bytes, 0
+        moved, of_spilled, lines = 0, 0, 0
+        for operand, count, home in self._operands(layer, visit):
             root = id(operand.root)
-            if root in spilled or root in self.segment.entering:
-                box = source_box(layer, operand, visit.box)
-                moved += box.rows * operand.layout.row_bytes
-                lines += box.rows * operand.layout.row_lines * (root in spilled)
-        root = id(layer.output.root)
-        if root in spilled or root in self.segment.leaving:
-            moved += visit.box.rows * layer.output.layout.row_bytes
-            lines += visit.box.rows * layer.output.layout.row_lines * (root in spilled)
+            lines += count * operand.layout.row_lines * (root in spilled)
+            if root in home:
+                moved += count * operand.layout.row_bytes
+            elif root in spilled:
+                of_spilled += count * operand.layout.row_bytes
         boxes = max(1, -(-2 * lines // (self.lines // 2)))
-        return moved + self.work[visit.position].weights_bytes * boxes
+        return moved + self.work[visit.position].weights_bytes * boxes, of_spilled
+
+    def _operands(
+        self, layer: LayerPlan, visit: Visit
+    ) -> Iterator[tuple[Operand, int, frozenset[int]]]:
+        """What a visit reads and makes, its rows, and what of that side lies in device memory."""
+        for operand in layer.inputs:
+            if not operand.constant:
+                rows = source_box(layer, operand, visit.box).rows
+                yield operand, rows, self.segment.entering
+        yield layer.output, visit.box.rows, self.segment.leaving
 
     def _work(self, visit: Visit) -> float:
         """Cycles of the busier of array and vector unit."""
