@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ridgeline.api import (
         Demand,
         advise,
+        advise_machine,
         analyze,
         choose,
         compile,
@@ -39,6 +40,7 @@ __all__ = [
     "Demand",
     "__version__",
     "advise",
+    "advise_machine",
     "analyze",
     "choose",
     "compile",

@@ -13,8 +13,11 @@ from typing import Any
 
 import numpy.typing as npt
 
+from ridgeline.advice import machines
 from ridgeline.advice.advise import Advised, advise_on
 from ridgeline.advice.case import Case
+from ridgeline.advice.machines import Activations, Applied
+from ridgeline.advice.source import Source
 from ridgeline.chips.loader import chip_names, load_chip
 from ridgeline.chips.sheet import Chip
 from ridgeline.compiler import pipeline as compiler_pipeline
@@ -172,6 +175,29 @@ def advise(
     return advise_on(case, unfused, name, target)
 
 
+def advise_machine(
+    model: Path | str | bytes,
+    machine: Machine | str,
+    *,
+    apply: bool = False,
+    samples: Arrays | None = None,
+    activations: Activations = "uint8",
+    batch: int | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> list[Applied]:
+    """Changes of a machine file, the batch or the format, each predicted from the run as it is.
+
+    With `apply` each is compiled and simulated too: `achieved` stands beside `predicted`, both in
+    cycles for as many samples as one run now has, and `error` is that of the gain. What cannot be
+    applied says why in `reason`. `samples` as for `quantize`; without them random numbers are
+    taken, on which no time depends. Raises RidgelineError where the model does not compile as it
+    is.
+    """
+    chosen = load_machine(machine) if isinstance(machine, str) else machine
+    source = Source(model, samples, activations, batch, shapes or {})
+    return machines.advise_machine(source.graph_at, chosen, apply=apply)
+
+
 def choose(
     models: Sequence[str],
     *,
@@ -217,6 +243,7 @@ __all__ = [
     "Demand",
     "Prediction",
     "advise",
+    "advise_machine",
     "analyze",
     "choose",
     "compile",

@@ -54,8 +54,8 @@ def foreseen(run: Run, then: Graph, machine: Machine, times: int, *, planned: bo
     the machine cannot hold a layer's form.
     """
     was = busy_cycles(run.program)
-    moved = replace(_more_on_host(run.program, times), machine=machine)
-    now = busy_cycles(moved)
+    grown = _more_on_host(run.program, times)
+    now = busy_cycles(grown if planned else replace(grown, machine=machine))
     slots = [0.0] * len(now)
     if planned:
         old, new = _outlines(run, then, machine)
@@ -119,10 +119,10 @@ def _scaled(
     """Busy cycles of a layer, scaled as the outlines are; its part of the link's by the batch."""
     a, b = old.get(row.name), new.get(row.name)
     if "host link" in busy:
-        busy = busy | {"host link": busy["host link"] * times}
+        busy = {**busy, "host link": busy["host link"] * times}
     if a is None or b is None:
         return busy
-    scaled = dict(busy)
+    scaled: dict[Limit, float] = dict(busy)
     parts: tuple[tuple[Limit, float, float], ...] = (
         ("compute", a.array_cycles, b.array_cycles),
         ("vector", a.vector_cycles, b.vector_cycles),
@@ -164,7 +164,8 @@ def after(row: LayerRow, was: Busy, now: Busy) -> float:
     total = fixed + computed
     for resource, cycles in waited.items():
         rest = computed + (less.get("vector", 0.0) if resource != "vector" else 0.0)
-        total += _waited(cycles, was.get(resource, 0.0), now.get(resource, 0.0), rest)
+        before, then = was.get(resource, 0.0), now.get(resource, 0.0)
+        total += _waited(cycles, before, then, rest, max(0.0, computed - array))
     return total
 
 
@@ -176,11 +177,15 @@ def _in_part(cycles: float, before: float, then: float) -> float:
     return alone + (cycles - alone) * then / before
 
 
-def _waited(cycles: float, before: float, then: float, rest: float) -> float:
+def _waited(cycles: float, before: float, then: float, rest: float, longer: float) -> float:
+    """What is waited for of a resource: `rest` is what else the layer does meanwhile, `longer` how
+    much more of that the array does than before.
+    """
     hidden = max(0.0, before - cycles)
     if then > before:
-        return max(cycles, then - max(hidden, rest))
+        return max(cycles, then - max(hidden + longer, rest))
     if not before:
         return cycles
     alone, within = max(0.0, cycles - before), min(hidden, rest)
-    return alone + max(0.0, then - within - (hidden - within) * then / before)
+    beyond = (hidden - within) * then / before
+    return alone + max(0.0, then - within - longer - beyond)

@@ -1,52 +1,52 @@
-"""Changes of a machine file or batch: predicted from the report of the run as it is, and applied.
+"""Changes of a machine file, batch or format: predicted from the run as it is, and applied.
 
-A prediction knows the run as it is and what each layer needs of each resource after the change
-(its busy cycles), and compiles nothing. To apply is to compile and simulate again.
+A prediction (`foresee`) compiles nothing. To apply is to compile and simulate again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
 from ridgeline.advice.foresee import Run, foreseen
+from ridgeline.compiler.outline import outlines
 from ridgeline.compiler.pipeline import compile
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Graph
-from ridgeline.machine.description import Machine
+from ridgeline.machine.description import DATAFLOWS, Machine
 from ridgeline.machine.loader import machine_from_dict, machine_to_dict
-from ridgeline.machine.program import HostSegment, Program
 from ridgeline.machine.simulate import simulate
-from ridgeline.machine.tabulate import busy_cycles, report
-from ridgeline.results.rows import LayerRow, Limit, Report
+from ridgeline.machine.tabulate import report
 
-GraphAt = Callable[[int], Graph]
-"""The quantised graph at a batch so many times as large; raises RidgelineError if there is none."""
-Busy = Mapping[Limit, float]
+Activations = Literal["uint8", "int8", "int16"]
+MOST_GROWTH = 64
+"""How many times as large a unified buffer is tried, at most, so that all finds room."""
 
-RESOURCE: dict[str, Limit] = {
-    "useful": "compute",
-    "again": "compute",
-    "unused": "compute",
-    "weight shift": "compute",
-    "weight stall": "memory",
-    "input": "memory",
-    "store": "memory",
-    "vector": "vector",
-    "read-after-write": "vector",
-    "link": "host link",
-    "host": "fallback",
-}
-"""Whose work each entry of the ledger waits for; the rest (issue, drain) stays as it is."""
+
+class GraphAt(Protocol):
+    """The quantised graph at a batch so many times as large, with activations of a format (those
+    that it has, where none is given). Raises RidgelineError if there is none.
+    """
+
+    def __call__(self, times: int, activations: Activations | None = None, /) -> Graph: ...
 
 
 @dataclass(frozen=True, slots=True)
 class MachineChange:
-    """Fields of the machine multiplied, or the batch."""
+    """Fields of the machine multiplied or set, the batch multiplied, or activations of a format."""
 
     name: str
     factors: tuple[tuple[str, int], ...] = ()
     batch: int = 1
+    settings: tuple[tuple[str, str], ...] = ()
+    activations: Activations | None = None
+
+    @property
+    def planned(self) -> bool:
+        """Whether tiles, or what fits on chip, become others: more than rates change."""
+        rates = all(key.endswith("bytes_per_s") for key, _ in self.factors)
+        return not rates or self.batch > 1 or bool(self.settings) or self.activations is not None
 
 
 CHANGES = (
@@ -57,13 +57,24 @@ CHANGES = (
     MachineChange("unified buffer x 2", (("unified_buffer.bytes", 2),)),
     MachineChange("batch x 4", (), 4),
 )
+"""Those that every machine and model is tried with."""
+
+IMPOSSIBLE = (
+    ("fuse more", "the compiler fuses all that the machine runs as one"),
+    ("other tiles", "the compiler tried others, and strips and parts: the run is of the best"),
+    ("int4 weights", "the array takes int8 weights only, which the model has"),
+    ("2:4 sparse weights", "the array multiplies zeros too: its machine file has no sparse rate"),
+    ("pad channels", "a tile narrower than the array takes its cycles already: nothing is saved"),
+)
+"""What helps elsewhere and cannot be applied to a machine file, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
     """Cycles for each sample before, as predicted, and as simulated after compiling again.
 
-    `achieved` is None where it was not tried, `predicted` where it cannot be; `reason` says why.
+    `achieved` is None where it was not tried or cannot be, `predicted` where it cannot be; `reason`
+    says why.
     """
 
     change: MachineChange
@@ -81,69 +92,95 @@ class Applied:
 
 
 def changed(machine: Machine, change: MachineChange) -> Machine:
-    """The machine with fields multiplied; lines of the buffer fit the array as it becomes."""
+    """The machine with its fields changed; lines of the buffer fit the array as it becomes."""
     data = machine_to_dict(machine)
     for key, factor in change.factors:
         section, _, field = key.partition(".")
         data[section][field] *= factor
         if section == "array":
             data["unified_buffer"].pop("line_bytes", None)
+    for key, value in change.settings:
+        section, _, field = key.partition(".")
+        data[section][field] = value
     return machine_from_dict(data)
 
 
 def advise_machine(graph_at: GraphAt, machine: Machine, *, apply: bool = False) -> list[Applied]:
-    """Each change predicted, and with `apply` compiled and simulated; most predicted gain first."""
+    """Each change predicted, and with `apply` compiled and simulated; most predicted gain first.
+
+    Cycles are of the run of `graph_at(1)`. Raises RidgelineError where that does not compile.
+    """
     graph = graph_at(1)
     program = compile(graph, machine)
-    made = report(program, simulate(program))
-    found = [_tried(change, graph_at, graph, program, made, apply=apply) for change in CHANGES]
+    run = Run(graph, program, report(program, simulate(program)))
+    before = float(run.made.cycles)
+    found = [_tried(change, graph_at, run, apply=apply) for change in CHANGES]
+    for change, reason in _of_this(run):
+        if reason:
+            found.append(Applied(change, before, None, None, reason))
+        else:
+            found.append(_tried(change, graph_at, run, apply=apply))
+    found += [Applied(MachineChange(name), before, None, None, why) for name, why in IMPOSSIBLE]
     return sorted(found, key=lambda one: (one.predicted is None, one.predicted or 0.0))
 
 
-def _tried(
-    change: MachineChange,
-    graph_at: GraphAt,
-    graph: Graph,
-    program: Program,
-    made: Report,
-    *,
-    apply: bool,
-) -> Applied:
-    before = float(made.cycles)
+def _of_this(run: Run) -> Iterator[tuple[MachineChange, str]]:
+    """Changes that this machine or model may have already, each with the reason if it has."""
+    machine = run.program.machine
+    for flow in DATAFLOWS:
+        if flow != machine.array.dataflow:
+            yield MachineChange(f"{flow} loops", settings=(("array.dataflow", flow),)), ""
+    wide = any(v.type.dtype.bits == 16 for n in run.graph.nodes for v in n.outputs)
+    narrow = MachineChange("8-bit activations", activations="uint8")
+    yield narrow, "" if wide else "activations have 8 bits, the fewest that the array takes"
+    yield _kept_on_chip(run)
+
+
+def _kept_on_chip(run: Run) -> tuple[MachineChange, str]:
+    """A unified buffer in which every value finds room."""
+    name, machine = "keep all on chip", run.program.machine
+    growth = 1
+    while growth <= MOST_GROWTH:
+        change = MachineChange(name, (("unified_buffer.bytes", growth),))
+        try:
+            tight = outlines(run.graph, changed(machine, change))[0]
+        except RidgelineError as error:
+            return change, error.what
+        if not any(need.spilled_bytes for need in tight.values()):
+            why = "every value finds room in the unified buffer already" if growth == 1 else ""
+            return MachineChange(f"{name}: buffer x {growth}", change.factors), why
+        growth *= 2
+    return MachineChange(name), f"a buffer {MOST_GROWTH} times as large would not hold all"
+
+
+def _tried(change: MachineChange, graph_at: GraphAt, run: Run, *, apply: bool) -> Applied:
+    before, predicted = float(run.made.cycles), None
     try:
-        machine = changed(program.machine, change)
-        then = _at_batch(graph_at, change.batch, graph)
-        predicted = _predicted(change, graph, then, program, machine, made) / change.batch
+        machine = changed(run.program.machine, change)
+        then = _graph_of(change, graph_at, run.graph)
+        cycles = foreseen(run, then, machine, change.batch, planned=change.planned)
+        predicted = cycles / change.batch
         achieved = None
         if apply:
             achieved = simulate(compile(then, machine)).cycles / change.batch
     except RidgelineError as error:
-        return Applied(change, before, None, None, error.what)
+        return Applied(change, before, predicted, None, error.what)
     return Applied(change, before, predicted, achieved)
 
 
-def _at_batch(graph_at: GraphAt, times: int, graph: Graph) -> Graph:
-    """The graph at so many times its batch. Raises RidgelineError where it stays as it was."""
-    if times == 1:
+def _graph_of(change: MachineChange, graph_at: GraphAt, graph: Graph) -> Graph:
+    """The graph of a change. Raises RidgelineError where the batch stays as it was."""
+    if change.activations is not None:
+        then = graph_at(1, change.activations)
+        if any(v.type.dtype.bits == 16 for n in then.nodes for v in n.outputs):
+            raise RidgelineError("the model's file says 16 bits: quantise the float model anew")
+        return then
+    if change.batch == 1:
         return graph
-    then = graph_at(times)
+    then = graph_at(change.batch)
     for value, was in zip(then.inputs, graph.inputs, strict=True):
-        if value.type.shape[:1] != tuple(times * size for size in was.type.shape[:1]):
+        if value.type.shape[:1] != tuple(change.batch * size for size in was.type.shape[:1]):
             raise RidgelineError(
                 f"the batch is fixed: input '{value.name}' stays {list(value.type.shape)}"
             )
     return then
-
-
-def _predicted(
-    change: MachineChange,
-    graph: Graph,
-    then: Graph,
-    program: Program,
-    machine: Machine,
-    made: Report,
-) -> float:
-    """Cycles of the whole run after the change."""
-    planned = change.batch > 1 or any(not k.endswith("per_s") for k, _ in change.factors)
-    run = Run(graph, program, made)
-    return foreseen(run, then, machine, change.batch, planned=planned)

@@ -6,12 +6,13 @@ import json
 
 from ridgeline.advice.advise import advise_on
 from ridgeline.advice.case import Case
-from ridgeline.advice.machines import advise_machine
+from ridgeline.advice.machines import Activations, advise_machine
 from ridgeline.cli.analyze import AnalyzeOptions, chosen_chips, parse_batches, target_of
 from ridgeline.cli.model import parse_shapes, prepare, read_graph
 from ridgeline.cli.outputs import say
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Graph
+from ridgeline.machine.description import Machine
 from ridgeline.machine.loader import load_machine
 from ridgeline.quant.recipe import Recipe
 from ridgeline.render import advice as render
@@ -60,17 +61,16 @@ def _show_applied(options: AnalyzeOptions, batch: int | None) -> None:
             where="--apply",
             fix="Name one with --machine; `ridgeline machines` lists them",
         )
-    if options.precision is not None:
-        raise RidgelineError(
-            "does not go with --apply", where="--precision", fix="Leave it out: the machine has one"
-        )
     machine = load_machine(options.machine)
+    form = _activations(options.precision, machine)
     shapes = parse_shapes(options.shapes)
 
-    def graph_at(times: int) -> Graph:
-        wanted = batch if times == 1 else times * (batch or 1)
-        graph = read_graph(options.model, shapes, wanted)
-        return prepare(graph, Recipe(), None, None, None).graph
+    def graph_at(times: int, activations: Activations | None = None) -> Graph:
+        # A batch is of every shape that is given, too.
+        larger = {name: (times * shape[0], *shape[1:]) for name, shape in shapes.items()}
+        wanted = times * (batch or 1) if batch is not None or (times > 1 and not shapes) else None
+        graph = read_graph(options.model, larger, wanted)
+        return prepare(graph, Recipe(activations=activations or form), None, None, None).graph
 
     made = advise_machine(graph_at, machine, apply=True)
     name, samples = options.model.stem, batch or 1
@@ -78,3 +78,17 @@ def _show_applied(options: AnalyzeOptions, batch: int | None) -> None:
         say(json.dumps(render.applied_as_json(name, machine.name, samples, made), indent=2))
     else:
         say(render.applied(name, machine.name, samples, made))
+
+
+def _activations(precision: str | None, machine: Machine) -> Activations:
+    """Activations of the run as it is. Raises RidgelineError where the array has no such format."""
+    formats = list(machine.array.macs_per_pe_per_cycle)
+    if precision is None or precision == "int8":
+        return "uint8"
+    if precision == "int16" and precision in formats:
+        return "int16"
+    raise RidgelineError(
+        f"the array of machine {machine.name} has no '{precision}'",
+        where="--precision",
+        fix=f"It has: {', '.join(formats)}. Leave it out for int8",
+    )

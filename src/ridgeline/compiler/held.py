@@ -29,7 +29,9 @@ def with_held(code: Code, held: Sequence[Held]) -> Code:
     column = {name: table[names.index(name)] for name in names}
     addresses = column["address"].copy()
     for one in held:
-        rows = addresses == one.tile.address
+        # Tiles of equal bytes lie at one address, whatever their shape.
+        shape = (column["k"] == one.tile.k) & (column["row_stride"] == one.tile.width)
+        rows = (addresses == one.tile.address) & shape
         column["from_buffer"][rows] = 1
         column["address"][rows] = one.line
         column["lane"][rows] = one.lane

@@ -53,19 +53,6 @@ CHANGES = (
 Runs = tuple[Run, ...]
 
 
-@dataclass(slots=True)
-class Need:
-    """What a layer takes of the array, the vector unit and the device-memory port."""
-
-    array_cycles: float = 0.0
-    vector_cycles: float = 0.0
-    moved_bytes: int = 0
-    spilled_bytes: int = 0
-    """Of them, those of values that found no room on chip."""
-    slot_cycles: float = 0.0
-    """In which tiles wait for a weight slot, beyond the array's."""
-
-
 @dataclass(frozen=True, slots=True)
 class Weighed:
     """Estimated cycles, and the values, by id(root), that found no room."""
@@ -196,14 +183,14 @@ class Scale:
 
     def weigh(self, strips: Strips) -> Weighed:
         """Cycles of the visits one after the other, with what has no room in device memory."""
-        spilled = self._spilled(strips)
+        spilled = self.spilled(strips)
         cycles = 0.0
         for visit in strips.visits:
-            port = sum(self._moved_bytes(visit, spilled)) / self.bytes_per_cycle
+            port = sum(self.moved_bytes(visit, spilled)) / self.bytes_per_cycle
             cycles += visit.times * max(self._work(visit), port)
         return Weighed(cycles, frozenset(spilled))
 
-    def _spilled(self, strips: Strips) -> set[int]:
+    def spilled(self, strips: Strips) -> set[int]:
         """What is left out, the largest for the longest first, until the lines suffice."""
         sizes = dict(self.whole_lines)
         held = {id(visit.held): visit.held for visit in strips.visits if visit.held}
@@ -236,23 +223,7 @@ class Scale:
             spilled.add(victim)
         return spilled
 
-    def needs(self, strips: Strips) -> list[Need]:
-        """What each layer takes over all its visits."""
-        spilled = self._spilled(strips)
-        found = [Need() for _ in self.segment.layers]
-        for visit in strips.visits:
-            need, rows = found[visit.position], visit.times * visit.box.rows
-            work = self.work[visit.position]
-            if self.segment.layers[visit.position].kind not in ("alias", "move"):
-                need.array_cycles += visit.times * work.array_cycles(visit.box.rows)
-                need.vector_cycles += rows * work.vector_cycles
-                need.slot_cycles += visit.times * work.slot_cycles(visit.box.rows)
-            moved, of_spilled = self._moved_bytes(visit, spilled)
-            need.moved_bytes += visit.times * (moved + of_spilled)
-            need.spilled_bytes += visit.times * of_spilled
-        return found
-
-    def _moved_bytes(self, visit: Visit, spilled: set[int]) -> tuple[int, int]:
+    def moved_bytes(self, visit: Visit, spilled: set[int]) -> tuple[int, int]:
         """Bytes through the port of device memory: of weights and what lies there anyway, and of
         what found no room.
         """

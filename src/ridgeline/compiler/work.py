@@ -7,7 +7,6 @@ from collections import Counter
 from ridgeline.compiler.plan import LayerPlan
 from ridgeline.machine.dataflow import Pass, shift_lead_cycles
 from ridgeline.machine.description import Machine
-from ridgeline.machine.latencies import LATENCIES
 
 
 class Work:
@@ -18,8 +17,6 @@ class Work:
 
     def __init__(self, layer: LayerPlan, machine: Machine) -> None:
         self.array = machine.array
-        self.bytes_per_cycle = machine.device_memory.bytes_per_s / machine.clock_hz
-        self.memory_latency_cycles = machine.device_memory.latency_cycles
         tiles = [tile for column in layer.columns for tile in column.tiles]
         self.depths = Counter(tile.k for tile in tiles)
         self.weights_bytes = sum(tile.k * tile.width for tile in tiles)
@@ -28,28 +25,8 @@ class Work:
 
     def cycles(self, rows: int) -> float:
         """Of the busier of the two for so many rows of the output."""
-        return max(self.array_cycles(rows), rows * self.vector_cycles)
-
-    def array_cycles(self, rows: int) -> float:
-        """Of the array: each tile streams the rows, or as long as the next one shifts in."""
-        return sum(count * self._tile_cycles(k, rows) for k, count in self.depths.items())
-
-    def slot_cycles(self, rows: int) -> float:
-        """Beyond those of the array: for a slot, which is free once its sums have drained.
-
-        A slot's round: its tile is read, shifts in, streams, and the last sum leaves the array.
-        """
-        if not self.depths:
-            return 0.0
-        array = self.array
-        tile_bytes = self.weights_bytes / self.depths.total()
-        fixed = tile_bytes / self.bytes_per_cycle + self.memory_latency_cycles + LATENCIES.weights
-        fixed += array.rows + array.cols + LATENCIES.array + rows
-        waited = 0.0
-        for k, count in self.depths.items():
-            turn = fixed + shift_lead_cycles(array, Pass(k, rows))
-            waited += count * max(0.0, turn / array.weight_slots - self._tile_cycles(k, rows))
-        return waited
+        array = sum(count * self._tile_cycles(k, rows) for k, count in self.depths.items())
+        return max(array, rows * self.vector_cycles)
 
     def _tile_cycles(self, k: int, rows: int) -> float:
         lead = shift_lead_cycles(self.array, Pass(k, rows)) + 1
