@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ridgeline.compiler.outline import Outline, moved_bytes, outlines
+from ridgeline.compiler.outline import Need, Outline, Plan, moved_bytes, plan_of
 from ridgeline.ir import Graph
 from ridgeline.machine.description import Machine
 from ridgeline.machine.latencies import LATENCIES
-from ridgeline.machine.program import HostSegment, Program
+from ridgeline.machine.program import Program
 from ridgeline.machine.tabulate import busy_cycles
 from ridgeline.results.rows import LayerRow, Limit, Report
 
@@ -50,31 +50,42 @@ class Run:
 def foreseen(run: Run, then: Graph, machine: Machine, times: int, *, planned: bool) -> float:
     """Cycles of the run of `then`, `times` the batch, on `machine`.
 
-    `planned`: tiles, or what fits on chip, are not those of the run. Raises RidgelineError where
-    the machine cannot hold a layer's form.
+    `planned`: tiles, what fits on chip or what runs where are not those of the run. Raises
+    RidgelineError where the machine cannot hold a layer's form.
     """
     was = busy_cycles(run.program)
-    grown = _more_on_host(run.program, times)
-    now = busy_cycles(grown if planned else replace(grown, machine=machine))
-    slots = [0.0] * len(now)
-    if planned:
-        old, new = _outlines(run, then, machine)
-        now = [
-            _scaled(row, busy, old, new, machine, times)
-            for row, busy in zip(run.made.rows, now, strict=False)
-        ]
-        slots = [_slot_cycles(row, new) - _slot_cycles(row, old) for row in run.made.rows]
-    longer = _array_latency(machine) - _array_latency(run.program.machine)
+    rows = list(zip(run.made.rows, was, strict=False))
     total = float(run.made.cycles) - sum(row.cycles for row in run.made.rows)
-    for row, before, busy, slot in zip(run.made.rows, was, now, slots, strict=False):
-        drain = longer * _drains(row, run.program.machine)
-        total += max(0.0, after(row, before, busy) + drain + slot)
-    return total
+    if not planned:
+        now = busy_cycles(replace(run.program, machine=machine))
+        return total + sum(after(row, b, n) for (row, b), n in zip(rows, now, strict=False))
+    before, later = plan_of(run.graph, run.program.machine), plan_of(then, machine)
+    old, new = _fitting(run, before, later)
+    longer = _array_latency(machine) - _array_latency(run.program.machine)
+    for row, busy in rows:
+        a, b = old.get(row.name), new.get(row.name)
+        if a is None:
+            total += row.cycles + (0.0 if b is None else _alone(b, machine))
+        elif b is not None:
+            drain = longer * _drains(row, run.program.machine)
+            made = after(row, busy, _scaled(busy, a, b, machine, times))
+            total += max(0.0, made + drain + b.slot_cycles - a.slot_cycles)
+    parts = later.device_parts - before.device_parts
+    crossed = 2 * parts * machine.link_latency_cycles
+    return total + later.host_cycles - before.host_cycles + crossed
 
 
-def _slot_cycles(row: LayerRow, outline: Outline) -> float:
-    need = outline.get(row.name)
-    return 0.0 if need is None else need.slot_cycles
+def _fitting(run: Run, before: Plan, later: Plan) -> tuple[Outline, Outline]:
+    """Before and after, by the estimate of room that fits the run best."""
+    moved = sum(row.device_memory_bytes for row in run.made.rows)
+    found = zip(before.outlines, later.outlines, strict=True)
+    return min(found, key=lambda pair: abs(moved_bytes(pair[0]) - moved))
+
+
+def _alone(need: Need, machine: Machine) -> float:
+    """Of a layer that the host made before."""
+    port = need.moved_bytes * machine.clock_hz / machine.device_memory.bytes_per_s
+    return max(need.array_cycles + need.slot_cycles, need.vector_cycles, port)
 
 
 def _array_latency(machine: Machine) -> int:
@@ -87,42 +98,11 @@ def _drains(row: LayerRow, machine: Machine) -> bool:
     return row.placed == "array" and waited >= machine.array.cols
 
 
-def _more_on_host(program: Program, times: int) -> Program:
-    """The program whose host segments work on so many samples: calls cost the same, work grows."""
-    segments = tuple(
-        replace(
-            s, operations=s.operations * times, inputs=s.inputs * times, outputs=s.outputs * times
-        )
-        if isinstance(s, HostSegment)
-        else s
-        for s in program.segments
-    )
-    return replace(program, segments=segments)
-
-
-def _outlines(run: Run, then: Graph, machine: Machine) -> tuple[Outline, Outline]:
-    """Before and after, by the estimate of room that fits the run best."""
-    moved = sum(row.device_memory_bytes for row in run.made.rows)
-    olds = outlines(run.graph, run.program.machine)
-    best = min(range(len(olds)), key=lambda i: abs(moved_bytes(olds[i]) - moved))
-    return olds[best], outlines(then, machine)[best]
-
-
-def _scaled(
-    row: LayerRow,
-    busy: dict[Limit, float],
-    old: Outline,
-    new: Outline,
-    machine: Machine,
-    times: int,
-) -> dict[Limit, float]:
+def _scaled(busy: Busy, a: Need, b: Need, machine: Machine, times: int) -> dict[Limit, float]:
     """Busy cycles of a layer, scaled as the outlines are; its part of the link's by the batch."""
-    a, b = old.get(row.name), new.get(row.name)
-    if "host link" in busy:
-        busy = {**busy, "host link": busy["host link"] * times}
-    if a is None or b is None:
-        return busy
     scaled: dict[Limit, float] = dict(busy)
+    if "host link" in scaled:
+        scaled["host link"] *= times
     parts: tuple[tuple[Limit, float, float], ...] = (
         ("compute", a.array_cycles, b.array_cycles),
         ("vector", a.vector_cycles, b.vector_cycles),

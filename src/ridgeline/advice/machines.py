@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ridgeline.advice.foresee import Run, foreseen
-from ridgeline.compiler.outline import outlines
+from ridgeline.compiler.outline import plan_of
 from ridgeline.compiler.pipeline import compile
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Graph
@@ -143,7 +143,7 @@ def _kept_on_chip(run: Run) -> tuple[MachineChange, str]:
     while growth <= MOST_GROWTH:
         change = MachineChange(name, (("unified_buffer.bytes", growth),))
         try:
-            tight = outlines(run.graph, changed(machine, change))[0]
+            tight = plan_of(run.graph, changed(machine, change)).outlines[0]
         except RidgelineError as error:
             return change, error.what
         if not any(need.spilled_bytes for need in tight.values()):

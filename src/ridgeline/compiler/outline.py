@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from ridgeline.compiler.pipeline import segments_of
+from ridgeline.compiler.pipeline import parts_of
 from ridgeline.compiler.plan import LayerPlan
 from ridgeline.compiler.strip_search import FULL, Runs, Scale, find_runs
 from ridgeline.compiler.strips import Strips
@@ -18,6 +18,7 @@ from ridgeline.ir import Graph
 from ridgeline.machine.dataflow import DATAFLOW_RULES, Tile, shift_lead_cycles
 from ridgeline.machine.description import Machine
 from ridgeline.machine.latencies import LATENCIES
+from ridgeline.machine.simulate import host_cycles
 
 
 @dataclass(slots=True)
@@ -37,13 +38,22 @@ Outline = dict[str, Need]
 """By the name of a layer on the device."""
 
 
-def outlines(graph: Graph, machine: Machine) -> list[Outline]:
-    """The outline of a quantised graph by each estimate of how much the buffer holds (`FULL`).
-
-    Raises RidgelineError where the machine cannot hold a layer's form.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A quantised graph on a machine: an outline by each estimate of how much the buffer holds
+    (`FULL`), the cycles of the host's parts, and how many parts the device has.
     """
-    found: list[Outline] = [{} for _ in FULL]
-    for segment in segments_of(graph, machine):
+
+    outlines: tuple[Outline, ...]
+    host_cycles: int
+    device_parts: int
+
+
+def plan_of(graph: Graph, machine: Machine) -> Plan:
+    """Raises RidgelineError where the machine cannot hold a layer's form."""
+    found: tuple[Outline, ...] = tuple({} for _ in FULL)
+    segments, hosts = parts_of(graph, machine)
+    for segment in segments:
         ways: list[Runs] = [(), *find_runs(segment, machine)]
         for outline, full in zip(found, FULL, strict=True):
             scale = Scale(segment, machine, full)
@@ -51,7 +61,7 @@ def outlines(graph: Graph, machine: Machine) -> list[Outline]:
             best = min(strips, key=lambda way: scale.weigh(way).cycles)
             names = (layer.node.name for layer in segment.layers)
             outline.update(zip(names, _needs(scale, best, machine), strict=True))
-    return found
+    return Plan(found, sum(host_cycles(host, machine) for host in hosts), len(segments))
 
 
 def moved_bytes(outline: Outline) -> int:

@@ -28,7 +28,7 @@ from ridgeline.machine.check import check
 from ridgeline.machine.code import Code
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import HostRead, HostWrite, Instruction
-from ridgeline.machine.program import DeviceSegment, Program
+from ridgeline.machine.program import DeviceSegment, HostSegment, Program
 from ridgeline.machine.program import Segment as ProgramSegment
 from ridgeline.machine.simulate import simulate_code
 from ridgeline.passes.dead import remove_dead
@@ -102,14 +102,14 @@ def compile_located(
     return Compiled(program, graph, layers)
 
 
-def segments_of(graph: Graph, machine: Machine) -> list[Segment]:
-    """The device parts of a graph as they are planned, before tiles, addresses and instructions.
-
-    Raises RidgelineError where the machine cannot hold a layer's form.
+def parts_of(graph: Graph, machine: Machine) -> tuple[list[Segment], list[HostSegment]]:
+    """The device parts of a graph as they are planned, before tiles, addresses and instructions,
+    and those of the host. Raises RidgelineError where the machine cannot hold a layer's form.
     """
     graph = remove_dead(graph)
     run = _Compilation(graph, machine, place(graph, machine), True)
-    return list(run.segments(run.plan()).values())
+    segments = list(run.segments(run.plan()).values())
+    return segments, [run.host_segment(part) for part in run.parts if not part.on_device]
 
 
 def _tell(dump: Dump | None, stage: str, text: Callable[[], str]) -> None:
@@ -309,11 +309,7 @@ class _Compilation:
             if part.on_device:
                 segments.append(DeviceSegment(chosen[number].code))
             else:
-                segments.append(
-                    host_segment(
-                        self.graph, part.nodes, part.entering, part.leaving, borders, self.index
-                    )
-                )
+                segments.append(self.host_segment(part))
         return Program(
             name=self.graph.name,
             machine=self.machine,
@@ -331,6 +327,12 @@ class _Compilation:
             outputs=outputs if borders.host_link else (),
             device_inputs=() if borders.host_link else inputs,
             device_outputs=() if borders.host_link else outputs,
+        )
+
+    def host_segment(self, part: _Part) -> HostSegment:
+        """What the host does of the graph in a part."""
+        return host_segment(
+            self.graph, part.nodes, part.entering, part.leaving, self.borders, self.index
         )
 
     def _reads(self, part: _Part) -> list[Instruction]:
