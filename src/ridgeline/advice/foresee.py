@@ -123,8 +123,8 @@ def after(row: LayerRow, was: Busy, now: Busy) -> float:
     """A layer's cycles when what it needs of each resource changes.
 
     Of a resource's cycles those in the ledger were waited for, the others went on behind the rest
-    of the layer and behind other layers. Of fewer cycles the same part is waited for, since what
-    can go on early is bound by room; more go on behind the rest for as long as that lasts.
+    of the layer for as long as that lasts, and beyond it behind other layers: there as many bytes
+    still do, since what comes early is bound by the room for it.
     """
     waited: dict[Limit, float] = {}
     fixed = 0.0
@@ -140,13 +140,23 @@ def after(row: LayerRow, was: Busy, now: Busy) -> float:
     for resource in now:
         if resource != "compute":
             waited.setdefault(resource, 0.0)
-    less = {r: _in_part(c, was.get(r, 0.0), now.get(r, 0.0)) for r, c in waited.items()}
+    vector = waited.get("vector", 0.0)
+    made = _in_part(vector, was.get("vector", 0.0), now.get("vector", 0.0))
     total = fixed + computed
     for resource, cycles in waited.items():
-        rest = computed + (less.get("vector", 0.0) if resource != "vector" else 0.0)
-        before, then = was.get(resource, 0.0), now.get(resource, 0.0)
-        total += _waited(cycles, before, then, rest, max(0.0, computed - array))
+        other = resource != "vector"
+        rest = _Rest(array + other * vector, computed + other * made, max(0.0, computed - array))
+        total += _waited(cycles, was.get(resource, 0.0), now.get(resource, 0.0), rest)
     return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What else a layer does while it waits, before and then; how much longer the array takes."""
+
+    before: float
+    then: float
+    longer: float
 
 
 def _in_part(cycles: float, before: float, then: float) -> float:
@@ -157,15 +167,13 @@ def _in_part(cycles: float, before: float, then: float) -> float:
     return alone + (cycles - alone) * then / before
 
 
-def _waited(cycles: float, before: float, then: float, rest: float, longer: float) -> float:
-    """What is waited for of a resource: `rest` is what else the layer does meanwhile, `longer` how
-    much more of that the array does than before.
-    """
+def _waited(cycles: float, before: float, then: float, rest: _Rest) -> float:
+    """What is waited for of a resource when it is needed for `then` cycles."""
     hidden = max(0.0, before - cycles)
     if then > before:
-        return max(cycles, then - max(hidden + longer, rest))
+        return max(cycles, then - max(hidden + rest.longer, rest.then))
     if not before:
         return cycles
-    alone, within = max(0.0, cycles - before), min(hidden, rest)
+    alone, within = max(0.0, cycles - before), min(hidden, rest.before)
     beyond = (hidden - within) * then / before
-    return alone + max(0.0, then - within - longer - beyond)
+    return alone + max(0.0, then - min(within, rest.then) - rest.longer - beyond)
