@@ -49,6 +49,17 @@ def test_own_figures_and_machines_are_advised_on(ridgeline: Run) -> None:
     assert "on tiny-8, int8" in ridgeline("advise", MODEL, "--machine", "tiny-8").out
 
 
+def test_shapes_grow_with_the_batch(ridgeline: Run, tmp_path: Path) -> None:
+    path = tmp_path / "small.onnx"
+    path.write_bytes(anomaly_detection())
+    shown = ridgeline(
+        "advise", str(path), "--machine", "tiny-16", "--shape", "x=2,640", "--apply", "--json"
+    )
+    assert shown.code == 0, shown.err
+    (one,) = [x for x in json.loads(shown.out)["changes"] if x["change"] == "batch x 4"]
+    assert one["achieved_cycles"] < one["before_cycles"]
+
+
 def test_applied_changes_gain_what_was_predicted(ridgeline: Run, tmp_path: Path) -> None:
     """All six changes of the dense autoencoder, by the compiler and the simulation."""
     path = tmp_path / "small.onnx"
@@ -56,9 +67,12 @@ def test_applied_changes_gain_what_was_predicted(ridgeline: Run, tmp_path: Path)
     shown = ridgeline("advise", str(path), "--machine", "tiny-16", "--apply", "--json")
     assert shown.code == 0, shown.err
     data = json.loads(shown.out)
-    errors = {one["change"]: one["error"] for one in data["changes"]}
-    assert len(errors) == 6
+    errors = {one["change"]: one["error"] for one in data["changes"] if not one["reason"]}
+    assert len(errors) == 8
     assert None not in errors.values()
+    assert {"int4 weights", "pad channels", "8-bit activations"} <= {
+        one["change"] for one in data["changes"] if one["reason"]
+    }
     assert data["mean_error"] <= 0.10, errors
     link = next(one for one in data["changes"] if one["change"] == "host link x 2")
     assert link["achieved_cycles"] < 0.97 * link["before_cycles"]
@@ -77,7 +91,14 @@ def test_applied_changes_gain_what_was_predicted(ridgeline: Run, tmp_path: Path)
         (("--chip", "hailo-8"), "no source states the rate of its memory"),
         (("--chip", "l4", "--machine", "tiny-8"), "names chips in several ways"),
         (("--chip", "l4", "--apply"), "--apply: changes can be applied to a machine file only"),
-        (("--machine", "tiny-8", "--precision", "int8", "--apply"), "does not go with --apply"),
+        (
+            ("--machine", "tiny-8", "--precision", "int16", "--apply"),
+            "--precision: the array of machine tiny-8 has no 'int16'. It has: int8.",
+        ),
+        (
+            ("--machine", "edge-4tops", "--precision", "fp16", "--apply"),
+            "--precision: the array of machine edge-4tops has no 'fp16'. It has: int8, int16.",
+        ),
         (("--machine", "tiny-9", "--apply"), "there is no machine 'tiny-9'. Did you mean"),
     ],
 )

@@ -12,10 +12,12 @@ from compile_cases import small_machine
 from random_graphs import random_network
 from ridgeline.compiler import pipeline
 from ridgeline.compiler.allocate import tile_and_allocate
+from ridgeline.compiler.held import with_held
 from ridgeline.compiler.pipeline import compile_located
-from ridgeline.compiler.plan import Segment, TiledLayer
+from ridgeline.compiler.plan import Held, Segment, TiledLayer, WeightTile
 from ridgeline.compiler.strips import Run
 from ridgeline.ir import Node
+from ridgeline.machine.code import Code
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Load, LoadWeights
 from ridgeline.machine.simulate import simulate
@@ -113,3 +115,16 @@ def test_nothing_is_written_over_what_is_read_later() -> None:
     assert made.layers[1].outputs[0].line == y.line
     assert x.line != y.line
     assert same_bits(graph, made.program)
+
+
+def test_tiles_of_equal_bytes_are_held_each_in_its_shape() -> None:
+    """Constants are kept once: a tile 8 x 32 may lie where another of 4 x 64 does."""
+    narrow = WeightTile(0, k=8, n=32, width=32, tap_y=0, tap_x=0, block=0, lane=0, weights=256)
+    reads = [
+        LoadWeights(layer=0, address=0, k=8, n=32, row_stride=32),
+        LoadWeights(layer=0, address=0, k=4, n=64, row_stride=64, slot=1),
+    ]
+    code = with_held(Code.of(reads), [Held(narrow, line=5, lane=96, since=0)])
+    held, apart = (i for i in code.instructions() if isinstance(i, LoadWeights))
+    assert (held.from_buffer, held.address, held.lane, held.row_stride) == (1, 5, 96, 1)
+    assert apart == reads[1]

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from ridgeline.compiler.layout import Box
 from ridgeline.compiler.pipeline import parts_of
-from ridgeline.compiler.plan import LayerPlan
+from ridgeline.compiler.plan import LayerPlan, split_box
 from ridgeline.compiler.strip_search import FULL, Runs, Scale, find_runs
 from ridgeline.compiler.strips import Strips
 from ridgeline.ir import Graph
@@ -77,7 +78,7 @@ def _needs(scale: Scale, strips: Strips, machine: Machine) -> list[Need]:
     for visit in strips.visits:
         layer, need = scale.segment.layers[visit.position], found[visit.position]
         if layer.kind not in ("alias", "move"):
-            array, slots = tiles[visit.position].cycles(visit.box.rows)
+            array, slots = tiles[visit.position].cycles(visit.box)
             need.array_cycles += visit.times * array
             need.slot_cycles += visit.times * slots
             written = layer.output.layout.planes if layer.columns else 1
@@ -108,10 +109,11 @@ class _Tiles:
         self.round_cycles += memory.latency_cycles + LATENCIES.weights + LATENCIES.array
         self.round_cycles += machine.array.rows + machine.array.cols
 
-    def cycles(self, rows: int) -> tuple[float, float]:
-        """For so many rows of the output: of the array, and beyond it for slots to be free."""
-        most = self.rule.most_m(self.array)
-        pieces = Counter([most] * (rows // most) + [rows % most] * (rows % most > 0))
+    def cycles(self, box: Box) -> tuple[float, float]:
+        """For a box of the output: of the array, and beyond it for slots to be free."""
+        if not self.tiles:
+            return 0.0, 0.0
+        pieces = Counter(part.rows for part in split_box(box, self.rule.most_m(self.array)))
         busy, waited = 0.0, 0.0
         for (k, n, last), count in self.tiles.items():
             for m, times in pieces.items():
