@@ -36,8 +36,8 @@ def test_the_array_is_kept_as_long_as_the_program_keeps_it(graph: Graph, flow: s
             total[limit] += row.busy_cycles.get(limit, 0.0) * (row.name in outline)  # pyright: ignore[reportArgumentType]
     array = sum(need.array_cycles for need in outline.values())
     vector = sum(need.vector_cycles for need in outline.values())
-    # Layers made in parts, so that others can begin, take a little longer.
-    assert 0.99 * array <= total["compute"] <= 1.4 * array
+    # Taps outside the tensor are left out; layers made in parts take a little longer.
+    assert 0.95 * array <= total["compute"] <= 1.4 * array
     assert vector == pytest.approx(total["vector"], rel=0.1)
 
 
