@@ -149,8 +149,12 @@ def needs_of(
     ends: Any,
     table: Any,
     needs: Any,
+    clocks: Any,
 ) -> int:
-    """How many needs an instruction has: the last conflicting access of every unit and space."""
+    """How many needs an instruction has: the last conflicting access of every unit and space.
+
+    What its unit knows of already has no need, and is not looked for.
+    """
     mine, size, begin, at_start = code[index, UNIT], whole(0), whole(0), whole(0)
     for number in range(code[index, COUNT]):
         walk = walks[code[index, FIRST] + number]
@@ -162,14 +166,16 @@ def needs_of(
             offset = spaces[space, WRITERS + unit]
             # Memory-latency pipelines of the weights unit may overtake each other; others may not.
             in_order = unit == mine and (walk[FORWARDED] or (writes and mine != WEIGHTS))
-            if offset >= 0 and (writes or not in_order):
-                count = 0 if in_order else latest(table, offset, places, begin, end)
+            known = in_order or clocks[ISSUED, unit] <= clocks[mine, unit]
+            if offset >= 0 and not known:
+                count = latest(table, offset, places, begin, end)
                 key = (space * 2 + writes) * 2 * UNITS + unit
                 size = need(needs, size, key, unit, count, early)
         for unit in range(UNITS if writes and end > begin else 0):
             offset = spaces[space, READERS + unit]
-            if offset >= 0:
-                count = 0 if unit == mine else latest(table, offset, places, begin, end)
+            known = unit == mine or clocks[ISSUED, unit] <= clocks[mine, unit]
+            if offset >= 0 and not known:
+                count = latest(table, offset, places, begin, end)
                 key = ((space * 2 + writes) * 2 + 1) * UNITS + unit
                 size = need(needs, size, key, unit, count, at_start)
         begin = end
@@ -215,25 +221,26 @@ def unmet(clocks: Any, starts: Any, rule: Any, unit: int, waits: Any, needs: Any
 def fewest_waits(
     clocks: Any, starts: Any, rule: Any, unit: int, waits: Any, needs: Any, size: int
 ) -> None:
-    """Add to the given waits the fewest that meet every need."""
+    """Add to the given waits the fewest that meet every need, and set the clocks by them."""
+    worst = unmet(clocks, starts, rule, unit, waits, needs, size)
+    if worst < 0:
+        return
     given = waits.copy()
     # One wait at a time: what the awaited instruction knew often settles the others.
-    while True:
-        worst = unmet(clocks, starts, rule, unit, waits, needs, size)
-        if worst < 0:
-            break
+    while worst >= 0:
         other = needs[worst, NEED_UNIT]
         waits[other] = max(waits[other], needs[worst, NEED_COUNT])
+        worst = unmet(clocks, starts, rule, unit, waits, needs, size)
     added = waits != given
-    if added.sum() < 2:
-        return
-    # A later one may imply an earlier one: none that is left, beyond those given, can go.
-    for other in range(UNITS):
-        if added[other]:
-            kept = waits[other]
-            waits[other] = given[other]
-            if unmet(clocks, starts, rule, unit, waits, needs, size) >= 0:
-                waits[other] = kept
+    if added.sum() > 1:
+        # A later one may imply an earlier one: none that is left, beyond those given, can go.
+        for other in range(UNITS):
+            if added[other]:
+                kept = waits[other]
+                waits[other] = given[other]
+                if unmet(clocks, starts, rule, unit, waits, needs, size) >= 0:
+                    waits[other] = kept
+        unmet(clocks, starts, rule, unit, waits, needs, size)
 
 
 @compiled
@@ -280,10 +287,10 @@ def order(code: Any, walks: Any, spaces: Any, rule: Any, most_places: int, adds:
             return index
         if not touch(code, walks, spaces, index, places, ends):
             return index
-        size = needs_of(code, walks, spaces, rule, index, places, ends, table, needs)
+        size = needs_of(code, walks, spaces, rule, index, places, ends, table, needs, clocks)
         if adds:
             fewest_waits(clocks, starts, rule, unit, waits, needs, size)
-        if unmet(clocks, starts, rule, unit, waits, needs, size) >= 0:
+        elif unmet(clocks, starts, rule, unit, waits, needs, size) >= 0:
             return index
         record(code, walks, spaces, index, places, ends, table, clocks, starts)
     return -1
