@@ -33,7 +33,7 @@ def test_help_is_quick_and_lists_every_command() -> None:
     for _ in range(3):
         start = _children_seconds()
         made = subprocess.run(
-            [sys.executable, "-m", "ridgeline.cli", "--help"],
+            [sys.executable, "-m", "ridgeline", "--help"],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         seconds.append(_children_seconds() - start)

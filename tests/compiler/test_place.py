@@ -93,8 +93,8 @@ def renamed(node: Node, name: str) -> Node:
     return replace(node, name=name, outputs=(Value(name, node.output.type),))
 
 
-def assert_runs(graph: Graph) -> Any:
-    program = compile(graph, small_machine())
+def assert_runs(graph: Graph, *settings: str) -> Any:
+    program = compile(graph, small_machine("weight-stationary", *settings))
     rng = np.random.default_rng(0)
     given = {v.name: random_stored(v, rng) for v in graph.inputs}
     made = execute(program, given, OnnxRuntimeExecutor())
@@ -164,10 +164,20 @@ def test_without_a_host_link_everything_must_run_on_the_device() -> None:
         compile(graph_of(single("Softmax", "uint8", 1, axis=1)), small_machine(), host_link=False)
 
 
-def test_a_layer_that_fits_no_way_is_refused_with_its_needs() -> None:
+def test_a_layer_that_fits_no_way_runs_on_the_host_and_says_why() -> None:
     node = convolution("pointwise", "uint8", "s8", 7)
+    program = assert_runs(graph_of(node), "unified_buffer.bytes=16")
+    assert [type(s).__name__ for s in program.segments] == ["HostSegment"]
+    (layer,) = program.layers
+    assert layer.reason.startswith("needs ")
+    assert "bytes of unified buffer even in its smallest tiles; there are 16" in layer.reason
+
+
+def test_without_a_host_link_a_layer_that_fits_no_way_is_refused_with_its_needs() -> None:
+    node = convolution("pointwise", "uint8", "s8", 7)
+    machine = small_machine("weight-stationary", "unified_buffer.bytes=16")
     with pytest.raises(RidgelineError) as caught:
-        compile(graph_of(node), small_machine("weight-stationary", "unified_buffer.bytes=16"))
+        compile(graph_of(node), machine, host_link=False)
     text = str(caught.value)
     assert "layer 'conv' (Conv) needs" in text
     assert "bytes of unified buffer even in its smallest tiles; there are 16" in text

@@ -16,6 +16,7 @@ from ridgeline.compiler.lines import Lines, Request
 from ridgeline.compiler.plan import LayerPlan, Operand, Segment, TiledLayer, split_box
 from ridgeline.compiler.strips import Run, Strips, Visit, source_box
 from ridgeline.errors import RidgelineError
+from ridgeline.ir import Node
 from ridgeline.machine.description import Machine
 
 TILE_SHARES = (2, 4, 8, 16, 32, 64)
@@ -27,6 +28,24 @@ FOUND = 0.8
 """Of the lines that are left, how many can be expected side by side."""
 
 
+class DoesNotFit(RidgelineError):
+    """A layer for whose smallest tiles the unified buffer has no room."""
+
+    def __init__(self, node: Node, need_bytes: int, machine: Machine) -> None:
+        self.node = node
+        most = machine.unified_buffer.bytes
+        beside = ", which find no place beside each other" if need_bytes <= most else ""
+        self.reason = (
+            f"needs {need_bytes} bytes of unified buffer even in its smallest tiles{beside};"
+            f" there are {most}"
+        )
+        super().__init__(
+            f"layer '{node.name}' ({node.op}) {self.reason}",
+            where=f"machine {machine.name}",
+            fix="Use a machine with a larger unified buffer, or --set unified_buffer.bytes=...",
+        )
+
+
 def tile_and_allocate(
     segment: Segment,
     machine: Machine,
@@ -36,7 +55,7 @@ def tile_and_allocate(
     runs: Sequence[Run] = (),
 ) -> list[TiledLayer]:
     """Tiles and lines for every visit of a layer, one for each strip of the `runs` that it lies in.
-    Raises RidgelineError when one cannot fit at all.
+    Raises DoesNotFit when one cannot fit at all.
 
     With `ahead` weights come on chip before their layer where the buffer has lines left. `spread`
     lays a region over as many banks as it may have for itself, so that a store and a reader meet
@@ -57,8 +76,8 @@ class _Search:
         self.spread = spread
 
     def run(self) -> _Attempt:
-        """Raises RidgelineError when a layer cannot fit at all."""
-        failure = ""
+        """Raises DoesNotFit when a layer cannot fit at all."""
+        failure: DoesNotFit | None = None
         for share in TILE_SHARES:
             budget = self.machine.unified_buffer.lines // share
             spilled: set[int] = set()
@@ -71,11 +90,8 @@ class _Search:
                     failure = attempt.complaint(failed)
                     break
                 spilled.add(victim)
-        raise RidgelineError(
-            failure,
-            where=f"machine {self.machine.name}",
-            fix="Use a machine with a larger unified buffer, or --set unified_buffer.bytes=...",
-        )
+        assert failure, "there is always a share to try"
+        raise failure
 
     def _attempt(self, spilled: AbstractSet[int], budget: int) -> tuple[_Attempt, Request | None]:
         """A result in the lines of its input keeps a bank from being read while it is written, so
@@ -294,16 +310,13 @@ class _Attempt:
             return None
         return max(candidates, key=lambda r: (r.lines * (1 + r.last - r.first), -r.first)).key[1]
 
-    def complaint(self, failed: Request) -> str:
-        """What does not fit, in words."""
+    def complaint(self, failed: Request) -> DoesNotFit:
+        """What does not fit, and what it needs."""
         layer = self.segment.layers[failed.first]
         line_bytes = self.machine.unified_buffer.line_bytes
         alive = [r for r in self.requests if r.first <= failed.first <= r.last]
         need = sum(r.lines for r in alive) * line_bytes
-        return (
-            f"layer '{layer.node.name}' ({layer.node.op}) needs {need} bytes of unified buffer even"
-            f" in its smallest tiles; there are {self.machine.unified_buffer.bytes}"
-        )
+        return DoesNotFit(layer.node, need, self.machine)
 
     def tiled(self) -> list[TiledLayer]:
         """The visits of layers with their regions."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
-from ridgeline.compiler.allocate import tile_and_allocate
+from ridgeline.compiler.allocate import DoesNotFit, tile_and_allocate
 from ridgeline.compiler.analyse import Analyst
 from ridgeline.compiler.borders import Borders, host_segment
 from ridgeline.compiler.choose import Chooser
@@ -66,9 +66,9 @@ def compile(
     """The Program that computes `graph` on `machine`.
 
     `dump(stage, text)` is called after each stage, `done` with how many more nodes are compiled.
-    Without `host_link` the inputs and outputs lie in device memory from the start, which needs a
-    graph that runs on the device whole. Raises RidgelineError when a layer fits no way, or device
-    memory is too small.
+    A layer that the machine lacks or that fits no way runs on the host. Without `host_link` the
+    inputs and outputs lie in device memory from the start, which needs a graph that runs on the
+    device whole. Raises RidgelineError when it does not, or device memory is too small.
     """
     return compile_located(graph, machine, dump=dump, host_link=host_link, done=done).program
 
@@ -83,12 +83,9 @@ def compile_located(
 ) -> Compiled:
     """`compile`, and the lines of each tile on chip, for those who look into an execution."""
     graph = remove_dead(graph)
-    placement = place(graph, machine)
-    _tell(dump, "place", lambda: _placement_text(placement))
-    run = _Compilation(graph, machine, placement, host_link)
-    plans = run.plan()
+    run, plans, tiled = _tiled(graph, machine, host_link)
+    _tell(dump, "place", lambda: _placement_text(run.placement))
     _tell(dump, "plan", lambda: dump_plan(plans))
-    tiled = run.tile(plans)
     _tell(dump, "tile", lambda: dump_tiles({n: ways[0][1] for n, (_, ways) in tiled.items()}))
     run.assign_addresses(tiled)
     progress = Progress(done)
@@ -100,6 +97,24 @@ def compile_located(
     check(program)
     layers = tuple(layer for trial in chosen.values() for layer in trial.layers)
     return Compiled(program, graph, layers)
+
+
+def _tiled(
+    graph: Graph, machine: Machine, host_link: bool
+) -> tuple[_Compilation, dict[int, list[LayerPlan]], dict[int, Tiled]]:
+    """A compilation as far as its tiles. What has no room on chip falls back to the host, where
+    there is a link to it.
+    """
+    too_large: dict[int, str] = {}
+    while True:
+        run = _Compilation(graph, machine, place(graph, machine, too_large), host_link)
+        plans = run.plan()
+        try:
+            return run, plans, run.tile(plans)
+        except DoesNotFit as fault:
+            if not host_link:
+                raise
+            too_large[id(fault.node)] = fault.reason
 
 
 def parts_of(graph: Graph, machine: Machine) -> tuple[list[Segment], list[HostSegment]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ridgeline.compiler.storage import Storage, Stores
@@ -25,12 +26,15 @@ class Placement:
         return self.reasons[id(node)] is None
 
 
-def place(graph: Graph, machine: Machine) -> Placement:
-    """Place every node; a node that the device cannot take goes to the host with its reason."""
+def place(graph: Graph, machine: Machine, too_large: Mapping[int, str] | None = None) -> Placement:
+    """Place every node; a node that the device cannot take goes to the host with its reason.
+
+    `too_large`: reasons, by id(node), found when tiles were sought for what stood on the device.
+    """
     wanted = _wanted_axes(graph)
     copied: frozenset[int] = frozenset()
     while True:
-        reasons, storage = _place_once(graph, machine, Stores(wanted, copied))
+        reasons, storage = _place_once(graph, machine, Stores(wanted, copied), too_large or {})
         wrong = _flattened_for_others(graph, reasons, storage)
         if not wrong:
             return Placement(graph, reasons, storage, _segments(graph, reasons))
@@ -38,11 +42,11 @@ def place(graph: Graph, machine: Machine) -> Placement:
 
 
 def _place_once(
-    graph: Graph, machine: Machine, storage: Stores
+    graph: Graph, machine: Machine, storage: Stores, too_large: Mapping[int, str]
 ) -> tuple[dict[int, str | None], Stores]:
     reasons: dict[int, str | None] = {}
     for node in graph.nodes:
-        reason = host_reason(node, machine, storage)
+        reason = too_large.get(id(node)) or host_reason(node, machine, storage)
         reasons[id(node)] = reason
         if reason is None:
             _store_outputs(node, storage)
