@@ -177,6 +177,49 @@ def test_accumulators_are_awaited() -> None:
     assert account.read_after_write_cycles == 0
 
 
+def test_a_full_queue_is_the_time_of_its_unit() -> None:
+    """A MatMul that waits for nothing, but stands behind Requants that the vector unit's queue of
+    one cannot take."""
+    machine = load_machine("tiny-8", ["queue_depth=1"])
+    requants = [
+        Requant(count_0=8, channels=8, out_line=line, out_stride_0=1, out_banks=1, low=-8, high=7)
+        for line in (0, 16, 32)
+    ]
+    program = program_of(
+        [MatMul(count_0=8, k=8, n=8), *requants, MatMul(entry=8, count_0=8, line=2000, banks=1)],
+        machine=machine,
+    )
+    trace = simulate(program)
+    account = ledger(trace)
+    assert_complete(trace, account)
+    first, _, middle, last, second = trace.segments[0].events
+    assert second.instruction.waits[second.instruction.unit.VECTOR] == 0
+    found = cycles_of(account)
+    # The cycles of the first, of the middle Requant, of the last and of the MatMul.
+    assert first.issued < middle.dispatched < last.dispatched
+    assert found["issue"] == 1 + 1 + (second.dispatched + 1 - last.dispatched)
+    held = last.dispatched - first.issued - 1
+    assert found["vector"] == held + (last.issued - second.issued)
+    assert found["drain"] == trace.cycles - last.issued
+
+
+def test_weights_that_come_ahead_are_weights() -> None:
+    """A tile loaded into the unified buffer, from there into its slot, and used at once."""
+    load = Load(line=40, element_bytes=8, count_0=8, device_stride_0=8, line_stride_0=1, banks=1)
+    weights = LoadWeights(from_buffer=1, address=40, row_stride=1, k=8, n=8, banks=1)
+    trace = simulate(program_of([load, weights, MatMul(count_0=4, k=8, n=8, line=2000, banks=2)]))
+    account = ledger(trace)
+    assert_complete(trace, account)
+    loaded, filled, matmul = trace.segments[0].events
+    assert filled.start >= loaded.drained
+    found = cycles_of(account)
+    assert "input" not in found
+    assert account.input_cycles == 0
+    assert found["issue"] == loaded.dispatched + 1
+    assert found["weight stall"] == filled.drained - loaded.dispatched - 1
+    assert found["weight shift"] == matmul.start - filled.drained
+
+
 def test_without_a_matmul_time_belongs_to_the_busy_unit() -> None:
     load = Load(line=0, element_bytes=8, count_0=4, device_stride_0=8, line_stride_0=1, banks=1)
     trace = simulate(program_of([load]))

@@ -24,18 +24,27 @@ def benchmark() -> Any:
     return module
 
 
-def test_mlp1_beside_its_counters_and_its_memory(benchmark: Any) -> None:
+def test_declared_cells_hold_but_one(benchmark: Any) -> None:
+    """Of every application; docs/validation.md gives the reason of the one that is missed."""
+    papers = tomllib.loads((BENCHMARKS / "data" / "tpu_v1.toml").read_text())
+    missed: list[tuple[str, str]] = []
+    for name, paper in papers.items():
+        found = benchmark.measured(name)
+        parts = ("active", "weight_stall", "weight_shift", "non_matrix")
+        assert sum(found[cell] for cell in parts) == pytest.approx(100)
+        missed += [
+            (name, cell)
+            for cell in paper["declared"]
+            if benchmark.missed(cell, paper[cell], found[cell])
+        ]
+    assert missed == [("LSTM1", "weight_stall")]
+
+
+def test_mlp1_beside_its_memory(benchmark: Any) -> None:
+    """No faster than 5 million weights at 34 GB/s, and less than half slower."""
     paper = tomllib.loads((BENCHMARKS / "data" / "tpu_v1.toml").read_text())["MLP1"]
-    found = benchmark.measured("MLP1")
-    assert not benchmark.missed("tops", paper["tops"], found["tops"])
-    for cell in ("active", "useful", "weight_shift"):
-        assert cell in paper["declared"]
-        assert not benchmark.missed(cell, paper[cell], found[cell])
-    # A second opinion: no faster than 5 million weights at 34 GB/s, and less than half slower.
     most = 2 * paper["batch"] * 34e9 / 1e12
-    assert 0.67 * most < found["tops"] < most
-    parts = ("active", "weight_stall", "weight_shift", "non_matrix")
-    assert sum(found[cell] for cell in parts) == pytest.approx(100)
+    assert 0.67 * most < benchmark.measured("MLP1")["tops"] < most
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ overlap, the first of `REASONS` counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -96,6 +97,8 @@ class SegmentStalls:
         self.shift_gates = [u for u in Unit if u is Unit.WEIGHTS and rule.shift_gated_by_weights]
         if rule.shift_gated_by_activations:
             self.shift_gates += [u for u in Unit if u is not Unit.WEIGHTS]
+        self.held_up = self._held_up(segment.events)
+        self.held_up_until = [end for _, _, end in self.held_up]
         self.vector_busy_since = self._busy_since(self.by_unit[Unit.VECTOR])
         self.bank_releases = {
             event.issued: event
@@ -103,6 +106,18 @@ class SegmentStalls:
             for event in self.by_unit[unit]
             if event.instruction.read_banks
         }
+
+    @staticmethod
+    def _held_up(events: Sequence[Event]) -> list[tuple[str, int, int]]:
+        """(reason, begin, end) where the dispatcher stands before the full queue of a unit."""
+        held: list[tuple[str, int, int]] = []
+        could = 0
+        for event in events:
+            if event.dispatched > could:
+                name = _OF_UNIT.get(event.instruction.unit.name.lower(), "issue")
+                held.append((name, could, event.dispatched))
+            could = event.dispatched + 1
+        return held
 
     @staticmethod
     def _busy_since(events: list[Event]) -> list[int]:
@@ -118,18 +133,27 @@ class SegmentStalls:
         free = 0
         for event in self.by_unit[Unit.ARRAY]:
             if event.start > free:
-                yield from split(free, event.start, self.reasons(event), "issue")
+                yield from split(free, event.start, self.reasons(event, free), "issue")
             free = event.issued
         yield from self._after(free)
 
-    def reasons(self, event: Event) -> list[Reason]:
-        """What the MatMul of `event` still needs, and until when."""
-        reasons = [*self._of_shift(event), Reason("issue", 0, event.dispatched + 1)]
+    def reasons(self, event: Event, free: int) -> list[Reason]:
+        """What the MatMul of `event` still needs from cycle `free` on, and until when."""
+        reasons = [*self._of_shift(event), *self._of_dispatch(event, free)]
         for unit in Unit:
             if event.instruction.waits[unit]:
-                reasons += self._of_wait(event, unit)
+                reasons += self._of_wait(event, unit, free)
         if event.start > event.ready:
             reasons.append(Reason(self._bank_holder(event), event.ready, event.start))
+        return reasons
+
+    def _of_dispatch(self, event: Event, free: int, *, missing_input: bool = False) -> list[Reason]:
+        """Its turn at the dispatcher, or the unit before whose full queue the dispatcher stands."""
+        reasons = [Reason("issue", 0, event.dispatched + 1, input=missing_input)]
+        number = bisect_right(self.held_up_until, event.dispatched) - 1
+        while number >= 0 and self.held_up_until[number] > free:
+            reasons.append(Reason(*self.held_up[number], input=missing_input))
+            number -= 1
         return reasons
 
     def _of_shift(self, event: Event) -> list[Reason]:
@@ -144,19 +168,19 @@ class SegmentStalls:
         lead = shift_lead_cycles(self.machine.array, first)
         return [Reason("weight shift", gated, event.shifted + lead)]
 
-    def _of_wait(self, event: Event, unit: Unit) -> list[Reason]:
+    def _of_wait(self, event: Event, unit: Unit, free: int) -> list[Reason]:
         count = event.instruction.waits[unit]
         awaited = self.by_unit[unit][count - 1]
         until = awaited.drained
         if unit is Unit.VECTOR:
             return self._of_vector(event, awaited, self.vector_busy_since[count - 1])
         if unit is Unit.LOAD:
-            return self._of_load(awaited, "input", missing_input=True)
+            return self._of_load(awaited, "input", free, missing_input=True)
         if unit is Unit.WEIGHTS:
-            return self._of_load(awaited, "weight stall", missing_input=False)
+            return self._of_load(awaited, "weight stall", free, missing_input=False)
         return [Reason(_OF_UNIT.get(unit.name.lower(), "issue"), 0, until)]
 
-    def _of_load(self, load: Event, name: str, *, missing_input: bool) -> list[Reason]:
+    def _of_load(self, load: Event, name: str, free: int, *, missing_input: bool) -> list[Reason]:
         """What a load is short of: the dispatcher, then what it waits for itself, then the memory.
 
         `name` holds from when it could run but for the memory and its own unit. Before, the unit
@@ -170,12 +194,15 @@ class SegmentStalls:
         ]
         waited, last = max(waits, default=(0, Unit.ARRAY))
         asked = max(dispatched, waited)
-        held = "drain" if last is Unit.ARRAY else _OF_UNIT[last.name.lower()]
-        return [
-            Reason("issue", 0, dispatched, input=missing_input),
-            Reason(held, dispatched, asked, input=missing_input),
-            Reason(name, asked, load.drained, input=missing_input),
-        ]
+        reasons = self._of_dispatch(load, free, missing_input=missing_input)
+        if load.instruction.unit is Unit.WEIGHTS and last is Unit.LOAD:
+            # Weights that come on chip ahead are weights from when memory could bring them.
+            ahead = self.by_unit[last][load.instruction.waits[last] - 1]
+            reasons += self._of_load(ahead, name, free, missing_input=missing_input)
+        else:
+            held = "drain" if last is Unit.ARRAY else _OF_UNIT[last.name.lower()]
+            reasons.append(Reason(held, dispatched, asked, input=missing_input))
+        return [*reasons, Reason(name, asked, load.drained, input=missing_input)]
 
     @staticmethod
     def _of_vector(event: Event, awaited: Event, busy_since: int) -> list[Reason]:
