@@ -85,7 +85,10 @@ def test_applied_changes_gain_what_was_predicted(ridgeline: Run, tmp_path: Path)
         ((), "advise: needs a chip. Name one with --chip or --machine, or give"),
         (("--chip", "l5"), "there is no chip 'l5'. Did you mean 'l4'?"),
         (("--chip", "l4", "--batch", "1,8"), "--batch: '1,8' are several batches. Give one"),
-        (("--chip", "l4", "--batch", "0"), "--batch: '0' is not a list of whole numbers above 0"),
+        (
+            ("--chip", "l4", "--batch", "0"),
+            "--batch: '0' is not a list of whole numbers from 1 to 1,048,576",
+        ),
         (("--chip", "l4", "--precision", "int88"), "there is no precision 'int88'. Did you mean"),
         (("--chip", "l4", "--precision", "fp4"), "--precision: l4 has no peak in 'fp4'"),
         (("--chip", "hailo-8"), "no source states the rate of its memory"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -145,7 +146,8 @@ def test_the_interface_in_python(path: str) -> None:
         ((*CHIP[:3], "f16"), "--precision: there is no precision 'f16'. Did you mean 'fp16'"),
         (
             (*CHIP, "--batch", "0"),
-            "--batch: '0' is not a list of whole numbers above 0. For example: --batch 1,8",
+            "--batch: '0' is not a list of whole numbers from 1 to 1,048,576. For example:"
+            " --batch 1,8",
         ),
         (
             (*CHIP, "--machine", "tpu-v1"),
@@ -242,3 +244,39 @@ def test_long_names_are_cut(ridgeline: Run, tmp_path: Path) -> None:
     file.write_bytes(model([made], inputs, {"y": (FLOAT, None)}, {"w": weights(16, 8)}))
     shown = ridgeline("analyze", str(file), *CHIP)
     assert max(map(len, shown.out.splitlines())) <= 80
+
+
+def open_model(path: Path) -> Path:
+    """A convolution whose batch, height and width are open: -1, as exporters of Paddle write it."""
+    constants = {"w": weights(4, 3, 1, 1)}
+    inputs = {"x": (FLOAT, [-1, 3, -1, -1])}
+    nodes = [node("Conv", ["x", "w"], ["y"])]
+    path.write_bytes(model(nodes, inputs, {"y": (FLOAT, None)}, constants))
+    return path
+
+
+def test_a_shape_is_of_one_sample_or_of_the_batch(ridgeline: Run, tmp_path: Path) -> None:
+    path = open_model(tmp_path / "open.onnx")
+    for shape in ("x=1,3,5,7", "x=4,3,5,7"):
+        shown = ridgeline("analyze", path, "--batch", "4", "--shape", shape, "--json").out
+        assert json.loads(shown)["workloads"][0]["totals"]["macs"] == 4 * 3 * 4 * 5 * 7
+    shown = ridgeline("analyze", path, "--batch", "1,4", "--shape", "x=1,3,5,7", "--json").out
+    macs = [one["totals"]["macs"] for one in json.loads(shown)["workloads"]]
+    assert macs == [3 * 4 * 5 * 7, 4 * 3 * 4 * 5 * 7]
+    ended = ridgeline("analyze", path, "--batch", "4", "--shape", "x=3,3,5,7")
+    assert ended.code == 2
+    assert ended.err == (
+        "error: --batch 4 and --shape x=3,3,5,7 differ in the number of samples, the first"
+        " dimension. Give the shape of one sample, or leave one of them out\n"
+    )
+
+
+def test_what_advice_says_to_run_runs(ridgeline: Run, tmp_path: Path) -> None:
+    path = open_model(tmp_path / "open.onnx")
+    shown = ridgeline("advise", path, "--chip", "l4", "--shape", "x=1,3,64,64", "--json").out
+    (batch,) = [one for one in json.loads(shown)["advice"] if one["change"] == "batch 16"]
+    words = shlex.split(batch["check"])
+    assert words[:2] == ["ridgeline", "analyze"]
+    (bound,) = json.loads(ridgeline(*words[1:], "--json").out)["analyses"]
+    assert bound["batch"] == 16
+    assert bound["seconds"] == batch["run_seconds"]

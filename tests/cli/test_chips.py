@@ -49,9 +49,9 @@ def test_show_gives_the_balance_of_every_memory_as_json(ridgeline: Run) -> None:
 def test_compare_two_of_one_headline(ridgeline: Run) -> None:
     shown = ridgeline("chips", "compare", "h200-sxm", "h100-sxm5", "--precision", "bf16").out
     assert shown.count("3,958 TOPS fp8") == 2
-    lines = {line[:16].strip(): line for line in shown.splitlines()}
-    assert lines["one token (1 x 4"].endswith("h200-sxm")
-    assert lines["a large product"].endswith("equal")
+    lines = {line[:20].strip(): line for line in shown.splitlines()}
+    assert lines["1 x 4096 x 4096"].split()[6] == "h200-sxm"
+    assert lines["4096 x 4096 x 4096"].split()[6] == "equal"
     data = json.loads(
         ridgeline(
             "chips", "compare", "t4", "--peak", "int8=100T", "--bandwidth", "1T", "--json"
@@ -130,3 +130,23 @@ def test_faults_are_one_message(ridgeline: Run, arguments: tuple[str, ...], said
     assert made.err.count("\n") == 1
     assert made.out == ""
     assert made.code == 2
+
+
+def test_tables_keep_within_80_columns(ridgeline: Run) -> None:
+    commands = [("chips", "list"), ("chips", "timeline"), ("machines", "tpu-v1")]
+    commands += [("chips", "show", name) for name in ("h100-sxm5", "cerebras-wse-3", "tpu-v1")]
+    many = ("t4", "l4", "a100-sxm4-80gb", "h100-sxm5", "jetson-agx-orin-64gb")
+    commands += [("chips", "compare", *many[:2]), ("chips", "compare", *many)]
+    for command in commands:
+        shown = ridgeline(*command).out
+        assert max(map(len, shown.splitlines())) <= 80, command
+
+
+def test_more_columns_than_fit_are_blocks(ridgeline: Run) -> None:
+    """Every chip has its column, each block its first."""
+    many = ("t4", "l4", "a100-sxm4-80gb", "h100-sxm5", "jetson-agx-orin-64gb")
+    shown = ridgeline("chips", "compare", *many).out
+    heads = [line for line in shown.splitlines() if line.startswith("least time in")]
+    assert len(heads) == 2
+    assert [name for head in heads for name in head.split()[4:] if name in many] == list(many)
+    assert shown.count("4096 x 4096 x 4096  ") == 2

@@ -55,10 +55,13 @@ EXAMPLE = "The first line is m,n,k and each other one product, such as 16,4096,4
         ("", f"{{path}}: has no column m or n or k. {EXAMPLE}"),
         ("m,n\n1,2\n", f"{{path}}: has no column k. {EXAMPLE}"),
         ("m,n,k\n", f"{{path}}: holds no product. {EXAMPLE}"),
-        ("m,n,k\n1,2,3\n1,x,3\n", "{path}, line 3: n is 'x'. Give a whole number"),
-        ("m,n,k\n1,2\n", "{path}, line 2: k is ''. Give a whole number"),
-        ("m,n,k\n0,2,3\n", "{path}, line 2: m is '0'. Give a whole number"),
-        ("m,n,k\n-1,2,3\n", "{path}, line 2: m is '-1'. Give a whole number"),
+        (
+            "m,n,k\n1,2,3\n1,x,3\n",
+            "{path}, line 3: n is 'x'. Give a whole number from 1 to 2147483647",
+        ),
+        ("m,n,k\n1,2\n", "{path}, line 2: k is ''. Give a whole number from 1 to 2147483647"),
+        ("m,n,k\n0,2,3\n", "{path}, line 2: m is '0'. Give a whole number from 1 to 2147483647"),
+        ("m,n,k\n-1,2,3\n", "{path}, line 2: m is '-1'. Give a whole number from 1 to 2147483647"),
         ("m,n,k\n9999999999,1,1\n", "shape: m is 9999999999. Give a whole number from 1 to"),
     ],
 )

@@ -21,11 +21,12 @@ BYTES = {
 }
 """Storage of one element in bytes."""
 WORKLOADS = (
-    ("one token (1 x 4096 x 4096)", 1, 4096, 4096),
-    ("32 tokens (32 x 4096 x 4096)", 32, 4096, 4096),
-    ("256 tokens (256 x 4096 x 4096)", 256, 4096, 4096),
-    ("a large product (4096 x 4096 x 4096)", 4096, 4096, 4096),
+    ("1 x 4096 x 4096", 1, 4096, 4096),
+    ("32 x 4096 x 4096", 32, 4096, 4096),
+    ("256 x 4096 x 4096", 256, 4096, 4096),
+    ("4096 x 4096 x 4096", 4096, 4096, 4096),
 )
+"""One token of a language model, a prompt or batch of some, and a large product."""
 
 
 @dataclass(frozen=True, slots=True)

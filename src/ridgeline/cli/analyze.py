@@ -17,7 +17,7 @@ from ridgeline.render import analysis as render
 from ridgeline.roofline.estimate import bound_of
 from ridgeline.roofline.roof import usual_precision
 from ridgeline.workload.layer import Workload
-from ridgeline.workload.read import read_workloads
+from ridgeline.workload.read import MOST_SAMPLES, read_workloads
 
 MOST_BATCHES = 16
 MOST_CHIPS = 6
@@ -102,7 +102,12 @@ def chosen_chips(options: AnalyzeOptions) -> tuple[Chip, ...]:
 
 
 def target_of(options: AnalyzeOptions, chip: Chip) -> str:
-    """The options that name this one of the chosen chips, for commands."""
+    """The options that name this one of the chosen chips and the shapes, for commands."""
+    shapes = [f" --shape {shlex.quote(shape)}" for shape in options.shapes]
+    return _chip_of(options, chip) + "".join(shapes)
+
+
+def _chip_of(options: AnalyzeOptions, chip: Chip) -> str:
     if options.machine is not None:
         return f"--machine {shlex.quote(options.machine)}"
     if options.chips:
@@ -119,7 +124,7 @@ def parse_batches(text: str | None) -> list[int | None]:
     parts = [part.strip() for part in text.split(",")]
     if not all(p.isascii() and p.isdecimal() and len(p) < 8 and int(p) for p in parts):
         raise RidgelineError(
-            f"'{text}' is not a list of whole numbers above 0",
+            f"'{text}' is not a list of whole numbers from 1 to {MOST_SAMPLES:,}",
             where="--batch",
             fix="For example: --batch 1,8",
         )

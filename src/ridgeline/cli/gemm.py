@@ -12,7 +12,7 @@ from ridgeline.cli.outputs import say
 from ridgeline.errors import RidgelineError
 from ridgeline.files import read_whole
 from ridgeline.predict.formats import find
-from ridgeline.predict.gemm import Prediction, Weights, predict_gemms
+from ridgeline.predict.gemm import LARGEST, Prediction, Weights, predict_gemms
 from ridgeline.render import gemm as render
 
 MAX_FILE_BYTES = 1 << 26
@@ -68,6 +68,8 @@ def _shape(row: list[str], places: list[int], where: str) -> tuple[int, int, int
     cells = [row[place].strip() if place < len(row) else "" for place in places]
     for name, cell in zip("mnk", cells, strict=True):
         if not (cell.isascii() and cell.isdigit() and len(cell) <= 10 and int(cell)):
-            raise RidgelineError(f"{name} is '{cell}'", where=where, fix="Give a whole number")
+            raise RidgelineError(
+                f"{name} is '{cell}'", where=where, fix=f"Give a whole number from 1 to {LARGEST}"
+            )
     m, n, k = (int(cell) for cell in cells)
     return m, n, k

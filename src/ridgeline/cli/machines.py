@@ -75,11 +75,12 @@ def table(machines: list[Machine]) -> str:
 
 def fields(machine: Machine, width: int) -> str:
     """Every field with its value, and below it where the figure comes from."""
-    lines = [visible(f"{machine.name}: {machine.description}")]
+    width = max(width, 40)
+    lines = wrapped(visible(f"{machine.name}: {machine.description}"), width, "    ")
     peak = quantity(2 * machine.peak_macs_per_s, "OPS")
     balance = f"{machine.balance_macs_per_byte:,.1f} MACs/byte"
     lines += [f"peak {peak}, balance {balance}", ""]
     for key, value, source in figures(machine):
-        lines.append(visible(f"{key} = {value}"))
-        lines += ["    " + line for line in wrapped(visible(source), max(width, 40) - 4)]
+        lines += wrapped(visible(f"{key} = {value}"), width, "    ")
+        lines += ["    " + line for line in wrapped(visible(source), width - 4)]
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ridgeline.chips.sheet import FLAGS, Chip, Memory, Peak, Sourced
 from ridgeline.chips.versus import Versus
 from ridgeline.render.plain import visible, wrapped
-from ridgeline.render.table import aligned
+from ridgeline.render.table import aligned, in_blocks
 from ridgeline.render.units import percent, quantity, seconds
 
 UNKNOWN = "unknown"
@@ -15,7 +15,8 @@ UNKNOWN = "unknown"
 
 def catalogue(chips: Sequence[Chip], precision: str | None) -> str:
     """A line for each chip: its headline beside what a dense product can reach."""
-    rows = [("chip", "year", "in", "headline", "dense", "attainable", "memory", "op/byte", "flags")]
+    rows = [("chip", "year", "in", "headline", "dense", "attained", "memory", "op/byte", "")]
+    letters: set[str] = set()
     for chip in chips:
         chosen = precision or (chip.headline.precision if chip.headline else "")
         peak = chip.peak(chosen) if chosen in chip.precisions() else None
@@ -31,17 +32,33 @@ def catalogue(chips: Sequence[Chip], precision: str | None) -> str:
                 _tera(best.operations if best else None),
                 _rate(memory),
                 f"{balance:,.0f}" if balance else "-",
-                ", ".join(head.flags) if head else "",
+                "".join(LETTERS[flag] for flag in head.flags) if head else "",
             )
         )
+        letters.update(head.flags if head else ())
     remarks = [
         "",
-        "Operations are 2 x multiply-accumulates, in 10^12 a second; memory in 10^9 bytes a",
-        "second. attainable is the most that was measured, or the best design shipped. op/byte",
-        "is the balance point: dense peak over the fastest memory beside the chip. - is unknown.",
-        "`ridgeline chips show NAME` shows a sheet with its sources.",
+        "Operations are 2 x multiply-accumulates, in 10^12 a second; memory in 10^9 bytes",
+        "a second. attained is the most that was measured, or the best design shipped.",
+        "op/byte is the balance point: dense peak over the fastest memory beside the",
+        "chip. - is unknown, ? doubtful. `ridgeline chips show NAME` has the sources.",
     ]
-    return "\n".join([*aligned(rows, (0, 2, 8)), *remarks])
+    if letters:
+        remarks.append("The headline:")
+    remarks += [f"  {LETTERS[flag]} {text}" for flag, text in FLAGS.items() if flag in letters]
+    return "\n".join([*aligned(rows, (0, 2, 8), gap=" "), *remarks])
+
+
+LETTERS = {
+    "sparse": "s",
+    "sum": "+",
+    "int4": "4",
+    "boost": "b",
+    "fp16-accumulate": "h",
+    "soc": "c",
+    "precision-unstated": "p",
+}
+"""Flags of a headline in the catalogue, where a line has no room for words."""
 
 
 def _tera(figure: Sourced | None) -> str:
@@ -57,13 +74,15 @@ def _rate(memory: Memory | None) -> str:
         return "-"
     doubt = "?" if memory.bandwidth.uncertain else ""
     value = memory.bandwidth.value / 1e9
+    if value >= 1e6:
+        return f"{value / 1e6:.3g} M" + doubt
     return (f"{value:,.0f}" if value >= 1000 else f"{value:.4g}") + doubt
 
 
 def sheet(chip: Chip, width: int) -> str:
     """Every figure of a chip, its balance points, what contradicts it, and where it is from."""
     lines = [f"{chip.title}: {chip.vendor}, {chip.year}, {chip.chip_class}"]
-    lines += [*_headline(chip, width), "", *_peaks(chip), "", *_memories(chip)]
+    lines += [*_headline(chip, width), "", *_peaks(chip, width), "", *_memories(chip)]
     lines += [*_attained(chip, width), *_rest(chip)]
     if chip.assumes:
         lines += ["", *wrapped(f"a peak assumes: {chip.assumes}", width, "  ")]
@@ -98,24 +117,23 @@ def _indented(text: str, width: int) -> list[str]:
     return ["  " + line for line in wrapped(text, width - 2, "  ")]
 
 
-def _peaks(chip: Chip) -> list[str]:
+def _peaks(chip: Chip, width: int) -> list[str]:
     if not chip.peaks:
         return [f"peaks: {UNKNOWN}; no roofline"]
     memories = [m for m in chip.memories if m.bandwidth is not None]
-    heads = [f"op/byte of {m.name}" for m in memories]
-    rows = [["peak (operations/s)", "dense", "sparse", "attainable", "of dense", *heads, "from"]]
+    heads = [f"op/byte {m.name}" for m in memories]
+    rows = [["peak", "dense", "from", "sparse", "attained", "share", *heads]]
     for peak in chip.peaks:
         best = chip.best_achieved(peak.precision) if peak == chip.peak(peak.precision) else None
         rows.append(
             [
-                *(peak.label, amount(peak.dense, ""), amount(peak.sparse, "")),
+                *(peak.label, amount(peak.dense, ""), peak.dense.kind, amount(peak.sparse, "")),
                 amount(best.operations if best else None, ""),
                 percent(best.operations.value / peak.dense.value, 0) if best else "-",
                 *(_balance(chip, peak, memory) for memory in memories),
-                peak.dense.kind,
             ]
         )
-    return aligned(rows, (0, len(rows[0]) - 1))
+    return in_blocks(rows, (0, 2), width)
 
 
 def _balance(chip: Chip, peak: Peak, memory: Memory) -> str:
@@ -219,7 +237,7 @@ def comparison(chips: Sequence[Chip], versus: Versus | None) -> str:
     for precision in shared:
         balances = [_balance_of(chip, precision) for chip in chips]
         rows.append([f"op/byte {precision}", *balances])
-    return "\n".join([*aligned(rows), "", *_good_for(versus)])
+    return "\n".join([*in_blocks(rows), "", *_good_for(versus)])
 
 
 def _precisions(chips: Sequence[Chip]) -> list[str]:
@@ -249,13 +267,14 @@ def _good_for(versus: Versus | None) -> list[str]:
     if not versus.cases:
         return ["the memory's rate of one is unknown: nothing can be said of which is faster"]
     names = [chip.name for chip in versus.chips]
-    rows = [[f"least time in {versus.precision}", "op/byte", *names, "best"]]
+    rows = [[f"least time in {versus.precision}", "op/byte", "best", *names]]
     for case in versus.cases:
         times = [f"{seconds(b.seconds)} {b.side}" for b in case.bounds]
         ahead = sorted(b.seconds for b in case.bounds)
         best = "equal" if ahead[1] < 1.005 * ahead[0] else case.best.chip
-        rows.append([case.name, f"{case.operations_per_byte:,.1f}", *times, best])
-    lines = aligned(rows, (0, len(rows[0]) - 1))
+        rows.append([case.name, f"{case.operations_per_byte:,.1f}", best, *times])
+    lines = in_blocks(rows, (0, 2))
+    lines += ["rows x k x columns: 1 is a token of a language model, 4096 a large product"]
     crossing = versus.crossover_operations_per_byte
     if crossing is not None:
         fast = max(versus.chips, key=_bandwidth)
@@ -272,7 +291,8 @@ def _bandwidth(chip: Chip) -> float:
 
 def timeline(chips: Sequence[Chip]) -> str:
     """The chips by year, with dense peak and balance point, and what each was the first of."""
-    rows = [("year", "chip", "in", "dense", "memory", "op/byte", "")]
+    rows = [("year", "chip", "in", "dense", "memory", "op/byte")]
+    milestones = [""]
     for chip in sorted(chips, key=lambda c: (c.year, c.name)):
         precision = chip.headline.precision if chip.headline else ""
         peak = chip.peak(precision) if precision in chip.precisions() else None
@@ -283,7 +303,10 @@ def timeline(chips: Sequence[Chip]) -> str:
                 amount(peak.dense if peak else None, ""),
                 _rate(chip.main_memory),
                 f"{balance:,.0f}" if balance else "-",
-                chip.milestone,
             )
         )
-    return "\n".join([*aligned(rows, (0, 1, 2, 6)), "", "memory in 10^9 bytes a second"])
+        milestones.append(visible(chip.milestone))
+    lines: list[str] = []
+    for line, milestone in zip(aligned(rows, (0, 1, 2)), milestones, strict=True):
+        lines += [line, f"      {milestone}"] if milestone else [line]
+    return "\n".join([*lines, "", "memory in 10^9 bytes a second"])

@@ -32,7 +32,7 @@ def products(chip: Chip, of: Format, found: Sequence[Prediction]) -> str:
             )
         )
     title = f"{chip.title}, {of.name}: {of.meaning}"
-    return "\n".join([title, _BASIS[found[0].basis], "", *aligned(rows, (7, 8))])
+    return "\n".join([title, _BASIS[found[0].basis], "", *aligned(rows, (7, 8), gap=" ")])
 
 
 def _tile(one: Prediction) -> str:

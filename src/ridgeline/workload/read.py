@@ -27,8 +27,9 @@ def read_workloads(
 ) -> list[Workload]:
     """The workload of an ONNX file for each batch; None takes the file's, or 1 where it is open.
 
-    Weights are not read and may be missing. Without `fused` every node is a layer. A batch that the
-    file fixes is rewritten. Raises RidgelineError naming the file, node or input.
+    `shapes` are of one sample, or of the batch itself. Weights are not read and may be missing.
+    Without `fused` every node is a layer. A batch that the file fixes is rewritten. Raises
+    RidgelineError naming the file, node or input.
     """
     model, where = load_model(source, weights=False)
     plain = inlined(model, where)
@@ -42,14 +43,16 @@ def _workload(
         raise RidgelineError(
             f"a batch of {batch}", where="--batch", fix=f"Give a number from 1 to {MOST_SAMPLES}"
         )
-    fixed = _fixed_batch(model, shapes) if batch is not None else None
+    fixed = _fixed_batch(model) if batch is not None else None
     if batch is None or fixed is None or fixed == batch:
-        graph = read_model(model, where, shapes, batch, weights=False)
+        bound = shapes if batch is None or not shapes else _of_batch(model, shapes, batch)
+        graph = read_model(model, where, bound, batch, weights=False)
         return workload_of(graph, batch, fused=fused)
-    graph = read_model(model, where, weights=False)
+    graph = read_model(model, where, shapes, weights=False)
     before = workload_of(graph)
+    larger = {name: (batch, *shape[1:]) for name, shape in (shapes or {}).items()}
     try:
-        again = read_model(rebatched(model, graph, batch, where), where, weights=False)
+        again = read_model(rebatched(model, graph, batch, where), where, larger, weights=False)
     except RidgelineError as error:
         raise _no_batch(batch, fixed, where, error.what) from error
     found = workload_of(again, batch, fused=fused)
@@ -70,16 +73,33 @@ def _no_batch(batch: int, fixed: int, where: str, reason: str) -> RidgelineError
     )
 
 
-def _fixed_batch(model: Any, shapes: Shapes | None) -> int | None:
-    """The first dimension that every input fixes; None where one is open or given."""
+def _of_batch(model: Any, shapes: Shapes, batch: int) -> dict[str, tuple[int, ...]]:
+    """The shapes at a batch: one that was given for one sample is taken for all of them, where the
+    file leaves the first dimension open.
+    """
+    declared = {v.name: v.type.tensor_type.shape.dim for v in model.graph.input}
+    found: dict[str, tuple[int, ...]] = {}
+    for name, shape in shapes.items():
+        dims = declared.get(name)
+        if not dims or dims[0].dim_value > 0 or shape[0] == batch:
+            found[name] = shape
+        elif shape[0] == 1:
+            found[name] = (batch, *shape[1:])
+        else:
+            raise RidgelineError(
+                f"--batch {batch} and --shape {name}={','.join(map(str, shape))} differ in the"
+                " number of samples, the first dimension",
+                fix="Give the shape of one sample, or leave one of them out",
+            )
+    return found
+
+
+def _fixed_batch(model: Any) -> int | None:
+    """The first dimension that every input fixes; None where one is open."""
     initialised = {t.name for t in model.graph.initializer}
     found: set[int | None] = set()
     for value in model.graph.input:
         dims = value.type.tensor_type.shape.dim
-        if value.name in initialised or not dims:
-            continue
-        if shapes and value.name in shapes:
-            found.add(None)
-        else:
-            found.add(int(dims[0].dim_value) or None)
+        if value.name not in initialised and dims:
+            found.add(int(dims[0].dim_value) if dims[0].dim_value > 0 else None)
     return found.pop() if len(found) == 1 else None
