@@ -231,5 +231,5 @@ def test_where_two_rooflines_cross() -> None:
         assert case.best.chip == wanted
         for bound, (peak, rate) in zip(case.bounds, ((1e14, 1e11), (5e13, 2e11)), strict=True):
             attained = min(peak, rate * case.operations_per_byte)
-            operations = 2 * 4096 * 4096 * int(case.name.split("(")[1].split(" ")[0])
+            operations = 2 * 4096 * 4096 * int(case.name.split(" ")[0])
             assert bound.seconds == pytest.approx(operations / attained)
