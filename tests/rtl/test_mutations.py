@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from ridgeline.errors import RidgelineError
+from ridgeline.rtl import requantize
 from ridgeline.rtl.accelerator import WriteHolds
 from ridgeline.rtl.array import MacArray
 from ridgeline.rtl.array_unit import ArrayUnit
 from ridgeline.rtl.build import build
 from ridgeline.rtl.cosim import CosimCase, CosimResult, cosimulate_many
 from ridgeline.rtl.issue import Issue
-from ridgeline.rtl.requantize import RequantizeLane
 from ridgeline.rtl.shape import Shape
 from ridgeline.rtl.transfers import Transfers
 from ridgeline.rtl.verilog import emit
@@ -70,10 +70,10 @@ def column_stays(self: Transfers, m: Any) -> None:
     """Every row of a block-diagonal tile goes to the column of the first."""
 
 
-Mutation = tuple[type, str, Callable[..., Any], bool, bool]
+Mutation = tuple[Any, str, Callable[..., Any], bool, bool]
 
 MUTATIONS: dict[str, Mutation] = {
-    "half rounds up": (RequantizeLane, "rounds_up", staticmethod(half_up), True, False),
+    "half rounds up": (requantize, "rounds_up", half_up, True, False),
     "late swap": (MacArray, "take_over", swap_too_late, True, False),
     "loader rests": (ArrayUnit, "loader_free", loader_rests, False, True),
     "column stays": (Transfers, "_step_column", column_stays, True, False),

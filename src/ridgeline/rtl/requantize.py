@@ -49,21 +49,16 @@ class RequantizeLane(wiring.Component):
         magnitude = register(m, Mux(negative, -total, total)[:SUM_BITS], "magnitude")
         sign = delay(m, negative, 9, "sign")
         kept, zeros = self._normalise(m, magnitude)
-        carry = self.rounds_up(kept[7], kept[:7].any(), kept[8])
+        carry = rounds_up(kept[7], kept[:7].any(), kept[8])
         fraction = register(m, kept[8:] + carry, "fraction")
         product, exponent = self._multiply(m, fraction, zeros)
         rounded, shift = self._round_product(m, product, exponent)
-        whole, up = self._shift(m, rounded, shift)
+        whole, up = nearest_integer(m, rounded, shift)
         result = whole + up
         stored = register(m, Mux(sign, -result, result) + self.zero_point, "offset")
         bounded = Mux(stored < self.low, self.low, Mux(stored > self.high, self.high, stored))
         m.d.comb += self.stored.eq(register(m, bounded[:8], "bounded"))
         return m
-
-    @staticmethod
-    def rounds_up(guard: Bits, sticky: Bits, odd: Bits) -> Bits:
-        """Half to even: `guard` is the first bit dropped, `sticky` whether any after it is set."""
-        return guard & (sticky | odd)
 
     @staticmethod
     def _normalise(m: Module, magnitude: Bits) -> tuple[Bits, Bits]:
@@ -102,20 +97,28 @@ class RequantizeLane(wiring.Component):
         guard = Mux(long, product[23], product[22])
         sticky = product[:22].any() | (long & product[22])
         kept = register(m, upper, "kept")
-        up = register(m, self.rounds_up(guard, sticky, upper[0]), "kept_up")
+        up = register(m, rounds_up(guard, sticky, upper[0]), "kept_up")
         left = register(m, exponent - 23 - long, "shift_left_over")
         return register(m, kept + up, "rounded"), register(m, left, "shift_last")
 
-    def _shift(self, m: Module, rounded: Bits, shift: Bits) -> tuple[Bits, Bits]:
-        """rounded / 2^shift as an integer and whether to add one; far beyond the limits if < 5."""
-        nothing = shift > 25
-        huge = (shift < 5) & rounded[23:].any()
-        amount = named(m, Mux(nothing, 31, shift[:5]), "amount")
-        # One bit below the point, and whether anything lies below that.
-        wide = named(m, Cat(Const(0, 25), rounded) >> amount, "shifted_wide")
-        whole, below = wide[25:45], wide[:25]
-        up = self.rounds_up(below[24], below[:24].any(), whole[0])
-        return (
-            register(m, Mux(huge, _SATURATED, whole), "whole"),
-            register(m, up & ~huge & ~nothing, "whole_up"),
-        )
+
+def rounds_up(guard: Bits, sticky: Bits, odd: Bits) -> Bits:
+    """Half to even: `guard` is the first bit dropped, `sticky` whether any after it is set."""
+    return guard & (sticky | odd)
+
+
+def nearest_integer(m: Module, rounded: Bits, shift: Bits) -> tuple[Bits, Bits]:
+    """rounded / 2^shift as an integer and whether to add one, a cycle later; `rounded` has 25 bits
+    and is 0 or at least 2^23. Far beyond the limits where the shift is below 5.
+    """
+    nothing = shift > 25
+    huge = (shift < 5) & rounded[23:].any()
+    amount = named(m, Mux(nothing, 31, shift[:5]), "amount")
+    # One bit below the point, and whether anything lies below that.
+    wide = named(m, Cat(Const(0, 25), rounded) >> amount, "shifted_wide")
+    whole, below = wide[25:45], wide[:25]
+    up = rounds_up(below[24], below[:24].any(), whole[0])
+    return (
+        register(m, Mux(huge, _SATURATED, whole), "whole"),
+        register(m, up & ~huge & ~nothing, "whole_up"),
+    )
