@@ -36,6 +36,7 @@ def update(request: pytest.FixtureRequest) -> bool:
         "whole_models.md",
         "advice.md",
         "analysis.md",
+        "worth.md",
     ],
 )
 def test_examples_print_what_the_page_says(name: str, update: bool, tmp_path: Path) -> None:

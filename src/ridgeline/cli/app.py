@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from ridgeline import __version__
-from ridgeline.cli import analysis_commands, sheet_commands
+from ridgeline.cli import analysis_commands, hardware_commands, sheet_commands
 from ridgeline.cli.chip_commands import chips_app
 from ridgeline.cli.failure import Commands
 
@@ -372,6 +372,7 @@ app.command()(analysis_commands.advise)
 app.command()(sheet_commands.scoreboard)
 app.command()(sheet_commands.explain)
 app.command()(sheet_commands.choose)
+app.command()(hardware_commands.worth)
 
 
 @app.command()

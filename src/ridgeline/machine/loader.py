@@ -128,9 +128,10 @@ def _read(name: str | Path) -> tuple[str, str]:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise RidgelineError(f"cannot be read ({reason})", where=str(path)) from error
     if str(name) not in machine_names():
+        hint = did_you_mean(str(name), machine_names())
         raise RidgelineError(
             f"there is no machine '{name}'",
-            fix=did_you_mean(str(name), machine_names()) + " A file must end in .toml",
+            fix=f"{hint}{'' if hint.endswith('?') else '.'} A file must end in .toml",
         )
     source = resources.files("ridgeline.machine") / "data" / f"{name}.toml"
     return source.read_text(encoding="utf-8"), str(name)

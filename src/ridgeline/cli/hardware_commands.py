@@ -1,0 +1,91 @@
+"""Commands about hardware of one's own: `worth`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ridgeline.cli.analysis_commands import Json, OnChips, Precision, Shapes
+
+Figures = list[str] | None
+
+
+def worth(
+    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="Float or QDQ.")],
+    chip: OnChips = None,
+    build: Annotated[
+        str, typer.Option("--build", metavar="NAME|FILE", help="The machine that would be built.")
+    ] = "tiny-16",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a field of it.")
+    ] = None,
+    kind: Annotated[
+        str, typer.Option("--kind", metavar="fpga|fixed", help="On an FPGA or as a chip.")
+    ] = "fpga",
+    units: Annotated[
+        int, typer.Option("--units", metavar="N", help="Sold or installed in all.")
+    ] = 1000,
+    years: Annotated[
+        float, typer.Option("--years", metavar="N", help="That the model is in use.")
+    ] = 5.0,
+    changes: Annotated[
+        float, typer.Option("--changes", metavar="N", help="Of the model, a year.")
+    ] = 0.0,
+    latency: Annotated[
+        str | None, typer.Option("--latency", metavar="TIME", help="Of one inference: 10ms.")
+    ] = None,
+    guaranteed: Annotated[
+        bool, typer.Option("--guaranteed", help="It must hold for every single one.")
+    ] = False,
+    rate: Annotated[
+        float, typer.Option("--rate", metavar="RATE", help="Inferences a second of a unit.")
+    ] = 0.0,
+    kwh: Annotated[float, typer.Option("--kwh", metavar="USD", help="Price of a kWh.")] = 0.0,
+    unit: Annotated[
+        Figures, typer.Option("--unit", metavar="NAME=USD", help="Price of one; repeat.")
+    ] = None,
+    develop: Annotated[
+        Figures, typer.Option("--develop", metavar="NAME=USD", help="The first version.")
+    ] = None,
+    change: Annotated[
+        Figures, typer.Option("--change", metavar="NAME=USD", help="A change of the model.")
+    ] = None,
+    days: Annotated[
+        Figures, typer.Option("--days", metavar="NAME=N", help="Until a change runs.")
+    ] = None,
+    joules: Annotated[
+        Figures, typer.Option("--joules", metavar="NAME=J", help="Of one inference, measured.")
+    ] = None,
+    precision: Precision = None,
+    shape: Shapes = None,
+    json: Json = False,
+) -> None:
+    """Say whether hardware of your own is worth it beside chips to buy."""
+    from ridgeline.cli.worth import WorthOptions, show_worth
+
+    show_worth(
+        WorthOptions(
+            model=model,
+            build=build,
+            kind=kind,
+            settings=tuple(settings or ()),
+            chips=tuple(chip or ()),
+            precision=precision,
+            shapes=tuple(shape or ()),
+            units=units,
+            years=years,
+            changes=changes,
+            latency=latency,
+            guaranteed=guaranteed,
+            rate=rate,
+            kwh=kwh,
+            unit=tuple(unit or ()),
+            develop=tuple(develop or ()),
+            change=tuple(change or ()),
+            days=tuple(days or ()),
+            joules=tuple(joules or ()),
+            json=json,
+        )
+    )
