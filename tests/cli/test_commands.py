@@ -38,7 +38,10 @@ def test_help_is_quick_and_lists_every_command() -> None:
         )  # fmt: skip
         seconds.append(_children_seconds() - start)
     assert min(seconds) < 0.4
-    commands = "run quantize compile disassemble check execute simulate machines chips gemm diff doctor worth"
+    commands = (
+        "run quantize compile disassemble check execute simulate machines chips gemm diff doctor"
+        " worth"
+    )
     for command in commands.split():
         assert f"\n  {command} " in made.stdout
     assert max(map(len, made.stdout.splitlines())) <= 80
