@@ -40,7 +40,7 @@ def test_help_is_quick_and_lists_every_command() -> None:
     assert min(seconds) < 0.4
     commands = (
         "run quantize compile disassemble check execute simulate machines chips gemm diff doctor"
-        " worth"
+        " worth rtl cosim"
     )
     for command in commands.split():
         assert f"\n  {command} " in made.stdout

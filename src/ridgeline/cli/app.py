@@ -225,6 +225,9 @@ def compile(
     batch: Batch = None,
     shape: Shapes = None,
     dump_stages: DumpStages = None,
+    device_only: Annotated[
+        bool, typer.Option("--device-only", help="Without the host's part: for `cosim`.")
+    ] = False,
 ) -> None:
     """Write the program that computes a model on a machine."""
     from ridgeline.cli import programs
@@ -233,7 +236,8 @@ def compile(
     recipe = Recipe(activations=activations, observer=observer)
     shapes = tuple(shape or ())
     programs.compile(
-        model, output, machine, tuple(settings or ()), recipe, calibrate, batch, shapes, dump_stages
+        *(model, output, machine, tuple(settings or ()), recipe, calibrate, batch, shapes),
+        *(dump_stages, device_only),
     )
 
 
@@ -372,6 +376,8 @@ app.command()(analysis_commands.advise)
 app.command()(sheet_commands.scoreboard)
 app.command()(sheet_commands.explain)
 app.command()(sheet_commands.choose)
+app.command()(hardware_commands.rtl)
+app.command()(hardware_commands.cosim)
 app.command()(hardware_commands.worth)
 
 

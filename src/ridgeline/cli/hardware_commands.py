@@ -1,4 +1,4 @@
-"""Commands about hardware of one's own: `worth`."""
+"""Commands about hardware of one's own: `rtl`, `cosim` and `worth`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,40 @@ import typer
 from ridgeline.cli.analysis_commands import Json, OnChips, Precision, Shapes
 
 Figures = list[str] | None
+
+
+def rtl(
+    machine: Annotated[str, typer.Argument(metavar="NAME|FILE", help="Machine to generate.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.v", help="The Verilog.")],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a field.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write a machine as Verilog: one module, its pins printed."""
+    from ridgeline.cli.hardware import write_rtl
+
+    write_rtl(machine, tuple(settings or ()), output, json)
+
+
+def cosim(
+    program: Annotated[
+        Path, typer.Argument(metavar="P.rlp", help="Made by `compile --device-only`.")
+    ],
+    input: Annotated[
+        Path | None,
+        typer.Option("--input", "-i", metavar="DATA.npz", help="Stored integers; else random."),
+    ] = None,
+    stalls: Annotated[
+        int | None, typer.Option("--stalls", min=0, metavar="SEED", help="Stall memory at random.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of random inputs.")] = 0,
+    json: Json = False,
+) -> None:
+    """Run a program on the generated hardware and compare bits and cycles."""
+    from ridgeline.cli.hardware import cosim as run
+
+    raise typer.Exit(run(program, input, stalls, seed, json))
 
 
 def worth(

