@@ -23,6 +23,7 @@ def grown(workload: Workload, times: int) -> Workload:
         layers=tuple(scaled(layer, times) for layer in workload.layers),
         inputs=tuple(map(border, workload.inputs)),
         outputs=tuple(map(border, workload.outputs)),
+        caches=tuple(map(border, workload.caches)),
     )
 
 
@@ -32,7 +33,7 @@ def chained(workload: Workload) -> tuple[Workload, int]:
     The tensor between them is then neither written nor read, and one kernel fewer is started.
     """
     layers = list(workload.layers)
-    leaving = {o.tensor for o in workload.outputs}
+    leaving = workload.lasting
     joined = 0
     place = 0
     while place < len(layers):
@@ -46,7 +47,7 @@ def chained(workload: Workload) -> tuple[Workload, int]:
     return replace(workload, layers=tuple(layers)), joined
 
 
-def _sole_maker(layers: list[Layer], place: int, leaving: set[int]) -> int | None:
+def _sole_maker(layers: list[Layer], place: int, leaving: frozenset[int]) -> int | None:
     layer = layers[place]
     if layer.kind != "vector":
         return None
@@ -93,7 +94,7 @@ def rounded_channels(workload: Workload, rounding: Callable[[int], int]) -> Work
     What leaves the model keeps its width. A tensor of several makers takes the largest ratio.
     """
     ratios: dict[int, float] = {}
-    leaving = {o.tensor for o in workload.outputs}
+    leaving = workload.lasting
     layers: list[Layer] = []
     for layer in workload.layers:
         wider = max((ratios.get(o.tensor, 1.0) for o in layer.operands), default=1.0)
@@ -113,7 +114,7 @@ def rounded_channels(workload: Workload, rounding: Callable[[int], int]) -> Work
 
 
 def _widened(
-    layer: Layer, wider: float, out: float, ratios: dict[int, float], leaving: set[int]
+    layer: Layer, wider: float, out: float, ratios: dict[int, float], leaving: frozenset[int]
 ) -> Layer:
     dense = len(layer.products) == 1 and layer.products[0].groups == 1
 

@@ -37,7 +37,7 @@ def analysis(bound: Bound, shown: int = SHOWN) -> str:
             WIDTH,
         ),
         *_field("utilisation", _utilisation(bound)),
-        *_field("time", f"{_interval(bound.seconds)}; {per_second(bound.samples_per_s)} samples/s"),
+        *_field("time", _interval(bound.seconds) + _rate(bound)),
         *_field("interval", _BASIS[bound.basis]),
         *totals(bound.workload),
         "",
@@ -53,6 +53,8 @@ def analysis(bound: Bound, shown: int = SHOWN) -> str:
 
 def _utilisation(bound: Bound) -> str:
     dense = quantity(bound.peak_operations_per_s, "OPS")
+    if not bound.seconds.likely:
+        return "none: the model computes nothing and moves nothing"
     if bound.utilisation is None:
         return f"{UNKNOWN}: not all operations are known"
     cause, share = main_cause(bound)
@@ -60,6 +62,10 @@ def _utilisation(bound: Bound) -> str:
         f"{percent(bound.utilisation)} of {dense} dense; {percent(share, 0)} of the time is for"
         f" one cause: {cause}"
     )
+
+
+def _rate(bound: Bound) -> str:
+    return f"; {per_second(bound.samples_per_s)} samples/s" if bound.seconds.likely else ""
 
 
 def _field(name: str, text: str) -> list[str]:
@@ -165,13 +171,16 @@ def explained(one: LayerTime) -> str:
         text += f" At once: {axes}."
     if _is_decode(one.layer):
         text += " Tokens follow one another, so that only the batch adds to that."
+    steps = max((p.steps for p in one.layer.products), default=1)
+    if steps > 1:
+        text += f" Its {steps:,} steps follow one another."
     if one.layer.products:
         cure = one.cure_batch
         full = one.limit == "compute" and one.cause.startswith("kernels")
         if cure is not None:
             text += f" Batch {cure:,} would cure it."
         elif not full:
-            text += " No batch would cure it."
+            text += " None of the batches tried would cure it."
     return text
 
 

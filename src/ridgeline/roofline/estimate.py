@@ -11,9 +11,9 @@ from ridgeline.predict.constants import fitted
 from ridgeline.roofline.bound import NOTHING, Bound, Interval, LayerTime, Part
 from ridgeline.roofline.cause import FULL, cause_of, scaled
 from ridgeline.roofline.occupancy import Occupied, occupied
-from ridgeline.roofline.residence import Residence, resident
+from ridgeline.roofline.residence import Residence, passing_bytes, resident
 from ridgeline.roofline.roof import Roof, roof_of
-from ridgeline.workload.layer import Layer, Operand, Product, Workload
+from ridgeline.workload.layer import Layer, Product, Workload
 
 CURES = tuple(1 << power for power in range(1, 13))
 """Batches that are tried, in multiples of the one asked for."""
@@ -40,7 +40,7 @@ def bound_of(workload: Workload, chip: Chip | str, precision: str) -> Bound:
             layers,
             seconds,
             roof.basis,
-            kept.weights,
+            kept.weights and stored.parameter_bytes > 0,
         ),
         (*workload.notes, *_remarks(stored, roof, kept)),
     )
@@ -58,18 +58,20 @@ def parts_of(workload: Workload, roof: Roof) -> tuple[Workload, list[list[Part]]
 def _prepared(workload: Workload, roof: Roof) -> tuple[Workload, _Timing]:
     stored = workload.stored_as(roof.storage.weight_bits, roof.storage.activation_bits)
     _check_room(stored, roof)
-    capacity = roof.on_chip.size.value if roof.on_chip and roof.on_chip.size else 0.0
-    crossing = frozenset(o.tensor for o in (*stored.inputs, *stored.outputs))
-    return stored, _Timing(roof, resident(stored, capacity), crossing, workload.batch)
+    return stored, _Timing(roof, stored)
+
+
+def _needed_bytes(workload: Workload, times: int = 1) -> int:
+    """Of main memory, at a batch so many times as large: all weights, and one layer's operands."""
+    live = max(map(passing_bytes, workload.layers), default=0)
+    return workload.parameter_bytes + live * times
 
 
 def _check_room(workload: Workload, roof: Roof) -> None:
     size = roof.memory.size
     if size is None:
         return
-    passing = [(x.moved_bytes or 0) - (x.weight_bytes or 0) for x in workload.layers]
-    live = max(passing, default=0)
-    needed = workload.parameter_bytes + live
+    needed = _needed_bytes(workload)
     if needed > size.value:
         raise RidgelineError(
             f"{workload.name} needs {needed / 1e9:,.4g} GB in {roof.precision} at batch"
@@ -82,8 +84,9 @@ def _check_room(workload: Workload, roof: Roof) -> None:
 
 def _remarks(workload: Workload, roof: Roof, kept: Residence) -> tuple[str, ...]:
     found: list[str] = []
-    if kept.weights and roof.on_chip is not None and roof.memory is not roof.on_chip:
-        found.append(f"weights fit into {roof.on_chip.name} and stay there from run to run")
+    near = roof.on_chip
+    if kept.weights and workload.parameter_bytes and near not in (None, roof.memory):
+        found.append(f"weights fit into {near.name} and stay there from run to run")
     if not roof.fractions.launch_seconds and roof.basis == "attained fractions":
         found.append(
             "how long such a chip takes to start a layer was not measured and is counted as"
@@ -96,18 +99,31 @@ def _remarks(workload: Workload, roof: Roof, kept: Residence) -> tuple[str, ...]
 
 
 class _Timing:
-    """One chip, precision and residence, for every layer."""
+    """One workload on one chip in one precision, for every layer."""
 
-    def __init__(self, roof: Roof, kept: Residence, crossing: frozenset[int], batch: int) -> None:
+    def __init__(self, roof: Roof, workload: Workload) -> None:
         self.roof = roof
-        self.kept = kept
-        self.crossing = crossing
-        self.batch = batch
+        self.workload = workload
+        self.crossing = frozenset(o.tensor for o in (*workload.inputs, *workload.outputs))
+        self.kept = self._kept_at(1)
+        self._later: dict[int, Residence | None] = {}
         self._known: dict[tuple[Product, ...], list[Occupied]] = {}
+
+    def _kept_at(self, times: int) -> Residence:
+        near = self.roof.on_chip
+        return resident(self.workload, near.size.value if near and near.size else 0.0, times)
+
+    def _kept_later(self, times: int) -> Residence | None:
+        """At a batch so many times as large; None if main memory does not hold it."""
+        if times not in self._later:
+            size = self.roof.memory.size
+            fits = size is None or _needed_bytes(self.workload, times) <= size.value
+            self._later[times] = self._kept_at(times) if fits else None
+        return self._later[times]
 
     def time(self, layer: Layer) -> LayerTime:
         filled = self._occupied(layer.products)
-        parts = self._parts(layer, filled)
+        parts = self._parts(layer, filled, self.kept)
         limit = max(parts, key=lambda part: part.seconds).resource if parts else "launch"
         likely = together(parts)
         spread = self.roof.spread(_side(limit))
@@ -121,7 +137,7 @@ class _Timing:
         return LayerTime(layer, seconds, limit, tuple(parts), utilisation, cause, cure)
 
     def parts(self, layer: Layer) -> list[Part]:
-        return self._parts(layer, self._occupied(layer.products))
+        return self._parts(layer, self._occupied(layer.products), self.kept)
 
     def _occupied(self, products: tuple[Product, ...]) -> list[Occupied]:
         """Models repeat their blocks, so that most products were met before."""
@@ -130,7 +146,7 @@ class _Timing:
             found = self._known[products] = occupied(products, self.roof)
         return found
 
-    def _parts(self, layer: Layer, filled: list[Occupied]) -> list[Part]:
+    def _parts(self, layer: Layer, filled: list[Occupied], kept: Residence) -> list[Part]:
         roof = self.roof
         found: list[Part] = []
         if roof.fractions.launch_seconds:
@@ -139,7 +155,7 @@ class _Timing:
             found.append(Part("compute", sum(one.seconds for one in filled)))
         if roof.vector_operations_per_s is not None and layer.vector_operations:
             found.append(Part("vector", layer.vector_operations / roof.vector_operations_per_s))
-        main, near, link = self._bytes(layer)
+        main, near, link = self._bytes(layer, kept)
         if roof.on_chip is roof.memory:
             main, near = main + near, 0.0
         if near and roof.on_chip is not None:
@@ -150,23 +166,18 @@ class _Timing:
             found.append(Part("host link", link / roof.link_bytes_per_s, link))
         return found
 
-    def _bytes(self, layer: Layer) -> tuple[float, float, float]:
+    def _bytes(self, layer: Layer, kept: Residence) -> tuple[float, float, float]:
         """Through main memory, through the memory on the chip, and over the host link."""
         main = near = link = 0.0
         for operand in layer.operands:
             moved = operand.bytes or 0
-            if self._is_near(operand):
+            if kept.holds(operand):
                 near += moved
             else:
                 main += moved
             if operand.tensor in self.crossing and operand.role != "weight":
                 link += moved
         return main, near, link
-
-    def _is_near(self, operand: Operand) -> bool:
-        if operand.role == "weight":
-            return self.kept.weights
-        return operand.tensor in self.kept.tensors
 
     def _least(self, layer: Layer, parts: list[Part]) -> float:
         """No run is faster than the dense peak or the memory's full rate."""
@@ -175,17 +186,24 @@ class _Timing:
         return max(compute, main / self.roof.memory_bytes_per_s)
 
     def _cure(self, layer: Layer) -> int | None:
-        """The least batch, in doublings, at which multiplying limits, with tiles and waves full."""
-        if self._is_full(layer):
+        """The least batch, in doublings, at which multiplying limits, with tiles and waves full.
+
+        What stays on the chip is worked out anew for each: results that find room at a small batch
+        do not at a large one.
+        """
+        if self._is_full(layer, self.kept):
             return None
-        for factor in CURES:
-            if self._is_full(scaled(layer, factor)):
-                return factor * self.batch
+        for times in CURES:
+            kept = self._kept_later(times)
+            if kept is None:
+                return None
+            if self._is_full(scaled(layer, times), kept):
+                return times * self.workload.batch
         return None
 
-    def _is_full(self, layer: Layer) -> bool:
+    def _is_full(self, layer: Layer, kept: Residence) -> bool:
         filled = self._occupied(layer.products)
-        parts = self._parts(layer, filled)
+        parts = self._parts(layer, filled, kept)
         limit = max(parts, key=lambda part: part.seconds).resource if parts else ""
         return limit == "compute" and all(one.waves >= FULL for one in filled)
 

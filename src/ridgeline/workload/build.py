@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ridgeline.ir import Graph, Node, Value
+from ridgeline.workload.caches import caches, reads_past
 from ridgeline.workload.control import body_layers, is_control_flow
 from ridgeline.workload.costs import Work
 from ridgeline.workload.fusion import Group, fuse
 from ridgeline.workload.layer import Kind, Layer, Operand, Role, Workload, total
-from ridgeline.workload.operators import plain_op
+from ridgeline.workload.operators import count, plain_op
 from ridgeline.workload.parameters import parameters_of
 from ridgeline.workload.sources import Sources
 
@@ -32,6 +33,22 @@ def workload_of(graph: Graph, batch: int | None = None, *, fused: bool = True) -
     return _Builder(graph, fused).build(batch)
 
 
+def samples(graph: Graph) -> int:
+    """The first dimension of the first input, or the second if the first are steps of a cell."""
+    dims = graph.inputs[0].type.shape if graph.inputs else ()
+    axis = 0 if stepped(graph) is None else 1
+    return dims[axis] if len(dims) > axis and dims[axis] else 1
+
+
+def stepped(graph: Graph) -> Node | None:
+    """The recurrent cell that walks along the first dimension of the first input, if one does."""
+    for node in graph.nodes:
+        first = node.optional(0) is graph.inputs[0] if graph.inputs else False
+        if first and count(node).kind == "recurrent" and not int(node.attrs.get("layout", 0)):
+            return node
+    return None
+
+
 class _Builder:
     """The state of one building: tensors by number, parameters met so far."""
 
@@ -47,12 +64,21 @@ class _Builder:
     def build(self, batch: int | None) -> Workload:
         groups = fuse(self.graph, self.sources, self.fused)
         read = self._read_elsewhere(groups)
-        inputs = tuple(self._border(v, "input") for v in self.graph.inputs)
+        kept = caches(self.graph, {id(a): a for g in groups if (a := g.attention)}.values())
+        if kept:
+            self.notes["keys and values that come in or go out stay in the chip's memory"] = None
+        inputs = {id(v): self._border(v, "input") for v in self.graph.inputs}
         layers = tuple(self._layer(group, read) for group in groups)
-        outputs = tuple(self._border(v, "output") for v in self.graph.outputs)
-        dims = self.graph.inputs[0].type.shape if self.graph.inputs else ()
-        found = batch or (dims[0] if dims and dims[0] else 1)
-        return Workload(self.graph.name, layers, found, inputs, outputs, tuple(self.notes))
+        outputs = {id(v): self._border(v, "output") for v in self.graph.outputs}
+        return Workload(
+            self.graph.name,
+            layers,
+            batch or samples(self.graph),
+            tuple(o for v, o in inputs.items() if v not in kept),
+            tuple(o for v, o in outputs.items() if v not in kept),
+            tuple(self.notes),
+            tuple(o for v, o in (inputs | outputs).items() if v in kept),
+        )
 
     def _read_elsewhere(self, groups: list[Group]) -> dict[int, set[int]]:
         """Which groups read the bytes of each value, by id; -1 is the model's user."""
@@ -136,7 +162,7 @@ class _Builder:
             touched = min(source.elements, sum(o.type.elements for o in node.outputs))
         if op in _SCATTERED and place == 0:
             touched = 0
-        if role == "input" and _reads_past(op, place, node):
+        if role == "input" and reads_past(op, place):
             role = "kv"
         bits = source.value.type.dtype.bits
         stored = source.value.type.elements
@@ -172,19 +198,6 @@ class _Builder:
 
     def _number(self, value: Value) -> int:
         return self.numbers.setdefault(id(value), len(self.numbers))
-
-
-def _reads_past(op: str, place: int, node: Node) -> bool:
-    """Whether an input of an attention operator holds keys or values."""
-    if op in (
-        "Attention",
-        "com.microsoft::MultiHeadAttention",
-        "com.microsoft::GroupQueryAttention",
-    ):
-        grouped = op == "com.microsoft::GroupQueryAttention"
-        past = {"Attention": (4, 5), "com.microsoft::MultiHeadAttention": (6, 7)}
-        return place in (1, 2, *((3, 4) if grouped else past[op]))
-    return op == "com.microsoft::Attention" and place == 4
 
 
 def _larger(one: Operand | None, other: Operand) -> Operand:

@@ -132,7 +132,8 @@ class Layer:
 class Workload:
     """The layers of one model for `batch` samples, in an order in which they can run.
 
-    `inputs` and `outputs` cross the model's borders. `notes` say what was assumed.
+    `inputs` and `outputs` cross the model's borders; `caches` are keys and values that come in or
+    go out and stay in the chip's memory. `notes` say what was assumed.
     """
 
     name: str
@@ -141,6 +142,12 @@ class Workload:
     inputs: tuple[Operand, ...] = ()
     outputs: tuple[Operand, ...] = ()
     notes: tuple[str, ...] = ()
+    caches: tuple[Operand, ...] = ()
+
+    @property
+    def lasting(self) -> frozenset[int]:
+        """Tensors that are there after a run."""
+        return frozenset(o.tensor for o in (*self.outputs, *self.caches))
 
     @property
     def border_bytes(self) -> int:
@@ -192,9 +199,8 @@ class Workload:
             return tuple(o.stored_in(weight_bits, activation_bits) for o in operands)
 
         layers = tuple(replace(layer, operands=stored(layer.operands)) for layer in self.layers)
-        return replace(
-            self, layers=layers, inputs=stored(self.inputs), outputs=stored(self.outputs)
-        )
+        borders = (stored(self.inputs), stored(self.outputs), self.notes, stored(self.caches))
+        return Workload(self.name, layers, self.batch, *borders)
 
 
 def total(figures: Iterable[int | None]) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from ridgeline.frontend.onnx_file import load_model
 from ridgeline.frontend.onnx_functions import inlined
 from ridgeline.frontend.onnx_reader import read_model
 from ridgeline.frontend.onnx_rebatch import rebatched
-from ridgeline.workload.build import workload_of
+from ridgeline.ir import Graph
+from ridgeline.workload.build import stepped, workload_of
 from ridgeline.workload.layer import Workload
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -47,8 +49,10 @@ def _workload(
     if batch is None or fixed is None or fixed == batch:
         bound = shapes if batch is None or not shapes else _of_batch(model, shapes, batch)
         graph = read_model(model, where, bound, batch, weights=False)
+        _check_axis(graph, batch, where)
         return workload_of(graph, batch, fused=fused)
     graph = read_model(model, where, shapes, weights=False)
+    _check_axis(graph, batch, where)
     before = workload_of(graph)
     larger = {name: (batch, *shape[1:]) for name, shape in (shapes or {}).items()}
     try:
@@ -60,8 +64,21 @@ def _workload(
     if before.macs is not None and found.macs != before.macs * batch // fixed:
         raise _no_batch(batch, fixed, where, "its work would not grow with the batch")
     note = f"the file fixes a batch of {fixed}; its first dimensions were rewritten to {batch}"
-    return Workload(
-        *(found.name, found.layers, batch, found.inputs, found.outputs, (*found.notes, note))
+    return replace(found, notes=(*found.notes, note))
+
+
+def _check_axis(graph: Graph, batch: int | None, where: str) -> None:
+    """A batch is a first dimension, and must not be taken for steps in time."""
+    cell = stepped(graph) if batch is not None else None
+    if cell is None:
+        return
+    value = graph.inputs[0]
+    dims = ",".join(map(str, (value.type.shape[0], batch, *value.type.shape[2:])))
+    raise RidgelineError(
+        f"the first dimension of input '{value.name}' is the steps of {cell.op} '{cell.name}', not"
+        " the batch",
+        where=where,
+        fix=f"Leave --batch out and give the whole shape: --shape {value.name}={dims}",
     )
 
 
