@@ -9,9 +9,10 @@ import pytest
 
 from counting_cases import CASES
 from ridgeline import api
+from ridgeline.advice.reshape import grown
 from ridgeline.chips.custom import custom_chip
 from ridgeline.chips.loader import chip_names, load_chip
-from ridgeline.chips.sheet import Chip
+from ridgeline.chips.sheet import Chip, Sourced
 from ridgeline.errors import RidgelineError
 from ridgeline.predict.gemm import predict_gemm
 from ridgeline.roofline.bound import Bound
@@ -222,3 +223,85 @@ def test_a_model_that_does_not_fit() -> None:
         "Take a narrower precision, a smaller batch, or a chip with more memory"
     )
     bound_of(alone(product(1, 200_000, 200_000)), "a100-sxm4-40gb", "int4_wo")
+
+
+def chain(side: int, layers: int, rows: int) -> Workload:
+    """Products one after another, each with a weight of its own."""
+    made: list[Layer] = []
+    for i in range(layers):
+        operands = (
+            Operand("x", i, "input", rows * side, rows * side, 16),
+            Operand("w", i + 100, "weight", side * side, side * side, 16),
+            Operand("y", i + 1, "output", rows * side, rows * side, 16),
+        )
+        one = Product(1, rows, side, side)
+        made.append(
+            Layer("p", "MatMul", "product", one.macs, 0, operands, (one,), (("rows", rows),))
+        )
+    return Workload("chain", tuple(made), rows)
+
+
+def test_residence_of_a_larger_batch_is_that_of_the_larger_workload() -> None:
+    for side, rows, room in ((64, 8, 1 << 16), (64, 8, 1 << 14), (256, 2, 1 << 20), (16, 1, 4096)):
+        workload = chain(side, 5, rows)
+        for times in (1, 2, 8, 64):
+            assert resident(workload, room, times) == resident(grown(workload, times), room)
+
+
+@pytest.mark.parametrize("name", ["l4", "t4", "jetson-agx-orin-64gb", "tpu-v5e"])
+def test_at_the_batch_named_every_layer_is_cured(name: str) -> None:
+    """Results that stay on the chip at a small batch do not at a large one."""
+    sheet = load_chip(name)
+    named = 0
+    for side in (32, 64, 128, 512, 2048):
+        workload = chain(side, 4, 16)
+        bound = bound_of(workload, sheet, "int8")
+        for place, one in enumerate(bound.layers):
+            if one.cure_batch is not None:
+                named += 1
+                later = bound_of(grown(workload, one.cure_batch // 16), sheet, "int8")
+                assert later.layers[place].limit == "compute"
+    assert named
+
+
+def test_a_batch_that_memory_does_not_hold_cures_nothing() -> None:
+    layer = product(1, 8192, 8192)
+    free = bound_of(alone(layer), chip("fp16=100T", "300G"), "fp16").layers[0]
+    assert free.cure_batch == 512
+    sheet = chip("fp16=100T", "300G")
+    main = sheet.memories[0]
+    weights, row = 2 * 8192 * 8192, 2 * 2 * 8192
+    for rows, cure in ((512, 512), (511, None)):
+        size = Sourced(weights + row * rows, "bytes", "test", "2026", "user")
+        small = replace(sheet, memories=(replace(main, size=size),))
+        assert bound_of(alone(layer), small, "fp16").layers[0].cure_batch == cure
+
+
+def test_a_start_takes_as_long_in_every_format() -> None:
+    for name in ("l4", BIG, "h100-sxm5"):
+        starts = {
+            roof_of(load_chip(name), precision).fractions.launch_seconds
+            for precision in ("fp16", "bf16", "int8", "int8_wo", "int4_wo")
+        }
+        assert len(starts) == 1
+        assert 1e-6 < starts.pop() < 1e-5
+
+
+def test_caches_do_not_cross_the_host_link() -> None:
+    layer = Layer(
+        "a",
+        *("Attention", "attention", 1 << 20, 0),
+        (
+            Operand("q", 0, "input", 1024, 1024, 16),
+            Operand("k", 1, "kv", 1 << 24, 1 << 24, 16),
+            Operand("y", 2, "output", 1024, 1024, 16),
+        ),
+        (Product(1, 1, 1024, 1024),),
+    )
+    q, k, y = layer.operands
+    host = bound_of(Workload("w", (layer,), 1, (q, k), (y,)), "l4", "fp16")
+    kept = bound_of(Workload("w", (layer,), 1, (q,), (y,), caches=(k,)), "l4", "fp16")
+    assert (host.layers[0].limit, kept.layers[0].limit) == ("host link", "GDDR6")
+    link = kept.layers[0].part("host link")
+    assert link is not None
+    assert link.bytes == 2 * (1024 + 1024)
