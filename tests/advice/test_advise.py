@@ -106,11 +106,16 @@ def test_batches_and_precisions_are_what_analyze_says_of_them(chip: str) -> None
 
 
 def test_verdicts_of_narrower_formats_are_not_those_of_their_bytes() -> None:
-    """Launches of kernels limit the digits model: a quarter of the bytes gains nothing."""
+    """Launches of kernels limit the digits model, and a start takes as long in every format: a
+    quarter of the bytes gains nothing, and costs nothing. Of many rows weights are unpacked.
+    """
     found = ridgeline.advise(MODEL, "l4", "fp16").advice
     verdicts = {a.change.name: a.verdict for a in found if a.change.kind == "precision"}
-    assert verdicts["bf16 weights and activations"] == "no gain"
-    assert verdicts["int4 weights alone"] == "slower"
+    assert set(verdicts.values()) == {"no gain"}
+    assert len(verdicts) == 6
+    rows = work(product(16384, 8192, 8192))
+    unpacked = advise_on(Case(rows, load_chip("a100-sxm4-80gb"), "fp16"), None, "m", "--chip c")
+    assert share(unpacked, "int4 weights alone") < -0.03
     # On an array of one rate for both sides, half the bytes of weights alone help.
     big = work(product(1, 8192, 8192))
     helped = advise_on(Case(big, load_chip("a100-sxm4-80gb"), "fp16"), None, "m", "--chip c")
