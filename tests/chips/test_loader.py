@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from ridgeline.chips.custom import custom_chip
-from ridgeline.chips.loader import find, load_chip
+from ridgeline.chips.loader import chip_from_dict, chip_names, find, load_chip
 from ridgeline.chips.versus import compare
 from ridgeline.errors import RidgelineError
 
@@ -49,6 +50,68 @@ def test_a_sheet_of_the_users(tmp_path: Path) -> None:
     assert chip.balance(chip.peak("int8"), memory) == pytest.approx(80)
     assert chip.tdp is None
     assert chip.headline is None
+
+
+SHORT = """
+name = "mine"
+year = 2026
+
+[[peaks]]
+precision = "int8"
+dense = { operations_per_s = 100e12 }
+
+[[memories]]
+name = "HBM"
+level = "main"
+bandwidth = { bandwidth_gb_per_s = 300 }
+"""
+
+
+def test_a_sheet_of_the_users_needs_no_sources(tmp_path: Path) -> None:
+    chip = load_chip(_file(tmp_path, SHORT))
+    peak = chip.peak("int8")
+    assert chip.balance(peak, chip.main_memory) == pytest.approx(1000 / 3)
+    assert (peak.dense.kind, peak.dense.source) == ("user", "the user's own sheet")
+    assert peak.unchecked == "a figure of the user"
+    assert not chip.doubt(peak)
+
+
+def test_a_chip_of_the_catalogue_names_who_says_it() -> None:
+    with pytest.raises(RidgelineError, match=r"peaks\[0\]\.dense\.source: is missing"):
+        chip_from_dict(tomllib.loads(SHORT))
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        ("year = 2026", "", "year: is missing. For example: year = 2026"),
+        ('level = "main"', "", "memories[0].level: is missing. Give one of main, on-chip, host"),
+        (
+            "100e12",
+            '100e12, source = "me"',
+            "peaks[0].dense.source: there is no source 'me'. Add it: [sources.NAME] with text",
+        ),
+    ],
+)
+def test_what_a_short_sheet_lacks_is_said_with_what_to_write(
+    tmp_path: Path, was: str, now: str, said: str
+) -> None:
+    path = _file(tmp_path, SHORT.replace(was, now, 1))
+    with pytest.raises(RidgelineError) as error:
+        load_chip(path)
+    assert str(error.value).startswith(f"chip {path}: {said}")
+
+
+@pytest.mark.parametrize(("rate", "balance"), [("0.3", "333,333"), ("300e3", "0.333")])
+def test_a_slip_of_a_prefix_is_doubted(tmp_path: Path, rate: str, balance: str) -> None:
+    chip = load_chip(_file(tmp_path, SHORT.replace("= 300", f"= {rate}")))
+    said = chip.doubt(chip.peak("int8"))
+    assert said.startswith(f"{balance} int8 operations for each byte of HBM: sheets have 1 to")
+
+
+def test_no_chip_of_the_catalogue_is_doubted() -> None:
+    chips = [load_chip(name) for name in chip_names()]
+    assert not [chip.name for chip in chips for peak in chip.peaks if chip.doubt(peak)]
 
 
 FAULTS = [

@@ -280,3 +280,42 @@ def test_what_advice_says_to_run_runs(ridgeline: Run, tmp_path: Path) -> None:
     (bound,) = json.loads(ridgeline(*words[1:], "--json").out)["analyses"]
     assert bound["batch"] == 16
     assert bound["seconds"] == batch["run_seconds"]
+
+
+def test_a_model_that_does_nothing(ridgeline: Run, tmp_path: Path) -> None:
+    file = tmp_path / "same.onnx"
+    file.write_bytes(model([node("Identity", ["x"])], {"x": (FLOAT, [1, 8])}, {"y": (FLOAT, None)}))
+    shown = ridgeline("analyze", str(file), *CHIP)
+    assert shown.code == 0
+    lines = shown.out.splitlines()
+    assert lines[1] == "utilisation  none: the model computes nothing and moves nothing"
+    assert lines[2] == "time         0 s (0 s to 0 s)"
+    assert "weights fit" not in shown.out
+    (found,) = json.loads(ridgeline("analyze", str(file), *CHIP, "--json").out)["analyses"]
+    assert (found["samples_per_s"], found["weights_stay_on_chip"]) == (None, False)
+    compared = ridgeline("chips", "compare", "l4", "t4", "--model", str(file))
+    assert compared.code == 0
+    assert "inf" not in compared.out
+
+
+def test_json_has_all_that_the_text_says(ridgeline: Run, path: str) -> None:
+    (found,) = json.loads(ridgeline("analyze", path, *CHIP, "--json").out)["analyses"]
+    for name in ("weight_bytes", "input_bytes", "output_bytes", "kv_bytes"):
+        assert found["totals"][name] == sum(layer[name] for layer in found["layers"])
+    assert found["totals"]["weight_bytes"] == 2 * (8 * 27 + 80)
+    assert found["samples_per_s"] == pytest.approx(1 / found["seconds"]["likely"])
+    assert found["main_cause"]["cause"] == "launch"
+    assert 0 < found["main_cause"]["share"] <= 1
+
+
+def test_steps_follow_one_another(ridgeline: Run, tmp_path: Path) -> None:
+    constants = {"w": weights(1, 32, 16), "r": weights(1, 32, 8)}
+    cell = node("LSTM", ["x", "w", "r"], hidden_size=8)
+    file = tmp_path / "cell.onnx"
+    file.write_bytes(model([cell], {"x": (FLOAT, [100, 1, 16])}, {"y": (FLOAT, None)}, constants))
+    shown = ridgeline("analyze", str(file), *CHIP)
+    assert shown.out.startswith("case on A100 SXM4 80GB, fp16, batch 1\n")
+    assert "Its 100 steps follow one another." in " ".join(shown.out.split())
+    refused = ridgeline("analyze", str(file), *CHIP, "--batch", "8")
+    assert refused.code == 2
+    assert refused.err.endswith("give the whole shape: --shape x=100,8,16\n")

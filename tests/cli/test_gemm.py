@@ -62,6 +62,11 @@ EXAMPLE = "The first line is m,n,k and each other one product, such as 16,4096,4
         ("m,n,k\n1,2\n", "{path}, line 2: k is ''. Give a whole number from 1 to 2147483647"),
         ("m,n,k\n0,2,3\n", "{path}, line 2: m is '0'. Give a whole number from 1 to 2147483647"),
         ("m,n,k\n-1,2,3\n", "{path}, line 2: m is '-1'. Give a whole number from 1 to 2147483647"),
+        ("m,n,k,m\n1,2,3,4\n", "{path}: has several columns m. Leave one of them out"),
+        (
+            "m,n,k\n1,2,3\n4,5,6,7\n",
+            "{path}, line 3: has 4 cells, and the first line 3. Quote a comma within a cell",
+        ),
         ("m,n,k\n9999999999,1,1\n", "shape: m is 9999999999. Give a whole number from 1 to"),
     ],
 )

@@ -13,7 +13,7 @@ from ridgeline.chips.custom import custom_chip
 from ridgeline.chips.loader import chip_names, load_chip
 from ridgeline.errors import RidgelineError
 from ridgeline.predict.choose import Choice, choose, crossover_batch, scaled
-from ridgeline.predict.demand import Demand, Price, price_of, seconds_of
+from ridgeline.predict.demand import Demand, Job, Price, price_of, seconds_of
 from ridgeline.predict.jobs import named_job
 from ridgeline.predict.systems import Estimate, estimate
 from ridgeline.predict.work import Work, parts, rates_of
@@ -82,6 +82,25 @@ def test_gains_are_the_parts_of_the_time() -> None:
     rate = rates_of(load_chip("l4"), work.peaks).memory_bytes_per_s
     lost = gains["bandwidth"].elasticity * made.seconds / rate
     assert gains["bandwidth"].seconds_per_unit == pytest.approx(lost)
+
+
+def test_the_derivative_of_peak_is_of_the_peak_that_is_used() -> None:
+    """The L4 has 121 TOPS in fp16, though 485 in int4."""
+    one = _one(Demand(batch=4096), "l4", _job("llama-3-8b", "fp16", 1))
+    (peak,) = (gain for gain in one.gains if gain.figure == "peak")
+    seconds = one.runs[0].estimate.seconds
+    assert seconds is not None
+    assert peak.seconds_per_unit == pytest.approx(peak.elasticity * seconds / 4096 / 121e12)
+
+
+def test_what_does_nothing_gains_nothing_and_never_computes() -> None:
+    empty = Work("nothing", "sample", 1, 1, 0.0, 0.0, 0.0, 0.0, 0.0, ("int8",))
+    job = Job("nothing", lambda batch: replace(empty, items=batch), 1.0)
+    for name in ("l4", "tpu-v1"):
+        one = _one(Demand(), name, job)
+        assert all(gain.elasticity == 0 for gain in one.gains)
+        assert one.runs[0].crossover_batch is None
+    assert not one.gains
 
 
 def test_a_large_batch_buys_arithmetic_and_a_small_one_bandwidth() -> None:

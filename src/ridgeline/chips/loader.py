@@ -47,9 +47,22 @@ from ridgeline.files import read_whole
 MAX_FILE_BYTES = 1 << 20
 _SAID = {"kind", "source", "uncertain", "note"}
 _SEEN = ("headline", "partly", "recalled", "user")
+_FORMS = {
+    "name": 'For example: name = "mine"',
+    "precision": f"Give one of {', '.join(PRECISIONS)}",
+    "level": f"Give one of {', '.join(LEVELS)}",
+    "seen": f"Give one of {', '.join(_SEEN)}",
+    "kind": f"Give one of {', '.join(KINDS)}",
+    "date": 'Give the year at least: date = "2026"',
+}
+"""What to write where a text is missing."""
 _DATED = re.compile(r"(19|20)\d\d")
 
+_NO_SOURCES = 'Add it: [sources.NAME] with text = "..." and date = "2026"'
+
 Table = Mapping[str, Any]
+_OWN = "a figure of the user"
+_USERS: Table = {"text": "the user's own sheet", "date": "undated", "seen": "user"}
 
 
 def chip_names() -> list[str]:
@@ -74,7 +87,7 @@ def load_chip(name: str | Path) -> Chip:
             raise RidgelineError(
                 f"cannot be read ({reason})", where=str(path), fix=_nearby(path)
             ) from error
-        return _parse(text, str(path))
+        return _parse(text, str(path), own=True)
     return _shipped(find(str(name)))
 
 
@@ -124,13 +137,13 @@ def _shipped(name: str) -> Chip:
     return _parse(source.read_text(encoding="utf-8"), name)
 
 
-def _parse(text: str, where: str) -> Chip:
+def _parse(text: str, where: str, own: bool = False) -> Chip:
     try:
         data = tomllib.loads(text)
     except (RecursionError, ValueError) as error:
         raise RidgelineError(f"is not valid TOML: {error}", where=where) from error
     try:
-        return chip_from_dict(data)
+        return chip_from_dict(data, own)
     except RidgelineError as error:
         raise RidgelineError(
             f"{error.where}: {error.what}" if error.where else error.what,
@@ -140,9 +153,14 @@ def _parse(text: str, where: str) -> Chip:
 
 
 class _Reader:
-    """The tables of one file; every figure names one of its sources."""
+    """The tables of one file; every figure names one of its sources.
 
-    def __init__(self, data: Table) -> None:
+    In a file of the user's `own` a figure that names none is the user's, and a source need not say
+    how it was read.
+    """
+
+    def __init__(self, data: Table, own: bool) -> None:
+        self.own = own
         self.sources = {
             key: _keys(table, f"sources.{key}", {"text", "date", "seen"})
             for key, table in _table(data.get("sources", {}), "sources").items()
@@ -152,7 +170,8 @@ class _Reader:
             _text(source, "text", where)
             if not _DATED.match(_text(source, "date", where)):
                 raise RidgelineError("must begin with a year", where=f"{where}.date")
-            _one_of(_text(source, "seen", where), _SEEN, f"{where}.seen")
+            if "seen" in source or not own:
+                _one_of(_text(source, "seen", where), _SEEN, f"{where}.seen")
 
     def figure(self, data: Table, key: str, units: Table, where: str) -> Sourced:
         """The inline table `key`: one value whose key holds its unit, and who says it."""
@@ -168,34 +187,44 @@ class _Reader:
         value = _number(table[given[0]], f"{where}.{given[0]}")
         unit, scale = units[given[0]]
         check_size(value, given[0], units, f"{where}.{given[0]}")
+        said = self._said(table, where)
+        kind = _text(table, "kind", where, "user" if self.own else None)
+        _one_of(kind, KINDS, f"{where}.kind")
+        uncertain = table.get("uncertain", False)
+        if not isinstance(uncertain, bool):
+            raise RidgelineError("must be true or false", where=f"{where}.uncertain")
+        return Sourced(
+            *(value * scale, unit, said["text"], said["date"], cast("Any", kind)),
+            said.get("seen", "user"),
+            *(uncertain, _text(table, "note", where, "")),
+        )
+
+    def _said(self, table: Table, where: str) -> Table:
+        if self.own and "source" not in table:
+            return _USERS
         source = _text(table, "source", where)
         if source not in self.sources:
             raise RidgelineError(
                 f"there is no source '{source}'",
                 where=f"{where}.source",
-                fix=did_you_mean(source, self.sources),
+                fix=did_you_mean(source, self.sources) if self.sources else _NO_SOURCES,
             )
-        said = self.sources[source]
-        kind = _one_of(_text(table, "kind", where), KINDS, f"{where}.kind")
-        uncertain = table.get("uncertain", False)
-        if not isinstance(uncertain, bool):
-            raise RidgelineError("must be true or false", where=f"{where}.uncertain")
-        return Sourced(
-            *(value * scale, unit, said["text"], said["date"], cast("Any", kind), said["seen"]),
-            *(uncertain, _text(table, "note", where, "")),
-        )
+        return self.sources[source]
 
     def maybe(self, data: Table, key: str, units: Table, where: str = "") -> Sourced | None:
         return self.figure(data, key, units, where) if key in data else None
 
 
-def chip_from_dict(data: Table) -> Chip:
-    """The chip that a file's tables describe. Raises RidgelineError naming the key."""
+def chip_from_dict(data: Table, own: bool = False) -> Chip:
+    """The chip that a file's tables describe, of the user's `own` or the catalogue's.
+
+    Raises RidgelineError naming the key.
+    """
     allowed = {"name", "title", "vendor", "year", "class", "array", "assumes", "notes", "clock"}
     allowed |= {"tdp", "processors", "sources", "headline", "peaks", "memories", "links"}
     allowed |= {"achieved", "contradictions", "milestone"}
     _keys(data, "", allowed)
-    read = _Reader(data)
+    read = _Reader(data, own)
     name = _text(data, "name", "")
     return Chip(
         name=name,
@@ -239,7 +268,7 @@ def _peak(read: _Reader, data: Table, where: str) -> Peak:
         sparse=read.maybe(data, "sparse", OPERATIONS, where),
         sparsity=_text(data, "sparsity", where, ""),
         units=units,
-        unchecked=_text(data, "unchecked", where, ""),
+        unchecked=_text(data, "unchecked", where, _OWN if read.own and units is None else ""),
     )
 
 
@@ -331,7 +360,7 @@ def _text(table: Table, key: str, where: str, missing: str | None = None) -> str
     where = f"{where}.{key}" if where else key
     if not isinstance(value, str) or (not value and missing is None):
         what = "is missing" if value is None else f"must be text, not {_shown(value)}"
-        raise RidgelineError(what, where=where)
+        raise RidgelineError(what, where=where, fix=_FORMS.get(key))
     return value
 
 
@@ -356,7 +385,8 @@ def _number(value: Any, where: str) -> float:
 
 def _year(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1970 <= value <= 2100:
-        raise RidgelineError(f"must be a year, not {_shown(value)}", where="year")
+        what = "is missing" if value is None else f"must be a year, not {_shown(value)}"
+        raise RidgelineError(what, where="year", fix="For example: year = 2026")
     return value
 
 

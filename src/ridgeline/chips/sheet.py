@@ -28,6 +28,8 @@ FLAGS = {
 }
 """What makes a headline higher than what a dense product can do."""
 CHECKED_WITHIN = 0.02
+USUAL_BALANCES = (1.0, 12_500.0)
+"""Operations for each byte of main memory, from the least to the most of the catalogue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,3 +235,15 @@ class Chip:
         if memory is None or memory.bandwidth is None:
             return None
         return peak.dense.value / memory.bandwidth.value
+
+    def doubt(self, peak: Peak) -> str:
+        """Why the prefix of a peak or of the memory's rate looks wrong; empty where it does not."""
+        memory, (low, high) = self.main_memory, USUAL_BALANCES
+        balance = self.balance(peak, memory)
+        if memory is None or balance is None or low <= balance <= high:
+            return ""
+        shown = f"{balance:,.0f}" if balance > 1 else f"{balance:.3g}"
+        return (
+            f"{shown} {peak.precision} operations for each byte of {memory.name}:"
+            f" sheets have {low:g} to {high:,.0f}, so check the prefixes of both figures"
+        )

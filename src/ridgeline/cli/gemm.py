@@ -53,9 +53,13 @@ def read_shapes(path: Path) -> list[tuple[int, int, int]]:
     if missing:
         what = f"has no column {' or '.join(missing)}"
         raise RidgelineError(what, where=str(path), fix=_EXAMPLE)
+    twice = [name for name in "mnk" if heads.count(name) > 1]
+    if twice:
+        what = f"has several columns {twice[0]}"
+        raise RidgelineError(what, where=str(path), fix="Leave one of them out")
     places = [heads.index(name) for name in "mnk"]
     found = [
-        _shape(row, places, f"{path}, line {number}")
+        _shape(row, places, len(heads), f"{path}, line {number}")
         for number, row in enumerate(rows[1:], start=2)
         if any(cell.strip() for cell in row)
     ]
@@ -64,7 +68,10 @@ def read_shapes(path: Path) -> list[tuple[int, int, int]]:
     return found
 
 
-def _shape(row: list[str], places: list[int], where: str) -> tuple[int, int, int]:
+def _shape(row: list[str], places: list[int], columns: int, where: str) -> tuple[int, int, int]:
+    if len(row) > columns:
+        what = f"has {len(row)} cells, and the first line {columns}"
+        raise RidgelineError(what, where=where, fix="Quote a comma within a cell")
     cells = [row[place].strip() if place < len(row) else "" for place in places]
     for name, cell in zip("mnk", cells, strict=True):
         if not (cell.isascii() and cell.isdigit() and len(cell) <= 10 and int(cell)):

@@ -170,6 +170,8 @@ def crossover_batch(job: Job, made: Estimate) -> int | None:
         memory = moved / made.rates.memory_bytes_per_s
         return work.operations / made.rates.operations_per_s >= memory
 
+    if not job.work(1).operations:
+        return None
     low, high = 0, 1
     while not computes(high):
         low, high = high, 2 * high
@@ -266,11 +268,12 @@ def _gains(
     jobs: Sequence[Job], chip: Chip, demand: Demand, time: Estimator, runs: Sequence[Run]
 ) -> tuple[Gain, ...]:
     """The mix costed again with a tenth more of each figure."""
-    before = _mixed(jobs, runs, "seconds") or _mixed(jobs, runs, "low_seconds")
-    assert before is not None
+    before = _likely_or_least(jobs, runs)
+    if not before:  # nothing to wait for, so that nothing makes it shorter
+        return ()
     found: list[Gain] = []
     for figure in FIGURES:
-        value, unit = _value(chip, figure)
+        value, unit = _value(chip, figure, max(runs, key=lambda run: run.estimate.low_seconds))
         if value is None:
             continue
         more = scaled(chip, figure, 1 + STEP)
@@ -278,17 +281,25 @@ def _gains(
             replace(run, estimate=time(job.work(demand.batch), more))
             for job, run in zip(jobs, runs, strict=True)
         )
-        after = _mixed(jobs, again, "seconds") or _mixed(jobs, again, "low_seconds")
-        assert after is not None
+        after = _likely_or_least(jobs, again)
         elasticity = (after / before - 1) / STEP
         found.append(Gain(figure, elasticity, (after - before) / (STEP * value), unit))
     return tuple(sorted(found, key=lambda gain: gain.elasticity))
 
 
-def _value(chip: Chip, figure: Figure) -> tuple[float | None, str]:
-    """The figure that is raised, as it stands on the sheet."""
+def _likely_or_least(jobs: Sequence[Job], runs: Sequence[Run]) -> float:
+    likely = _mixed(jobs, runs, "seconds")
+    least = _mixed(jobs, runs, "low_seconds")
+    assert least is not None
+    return least if likely is None else likely
+
+
+def _value(chip: Chip, figure: Figure, longest: Run) -> tuple[float | None, str]:
+    """The figure that is raised, as it stands on the sheet: of peaks and links that which the run
+    that takes longest uses.
+    """
     if figure == "peak":
-        return max(peak.dense.value for peak in chip.peaks), "operations/s"
+        return longest.estimate.rates.operations_per_s, "operations/s"
     if figure == "bandwidth":
         memory = chip.main_memory
         rate = memory.bandwidth if memory else None
@@ -296,8 +307,7 @@ def _value(chip: Chip, figure: Figure) -> tuple[float | None, str]:
     if figure == "processors":
         return (chip.processors.value if chip.processors and chip.clock else None), "processors"
     if figure == "link":
-        rates = [link.bandwidth.value for link in chip.links if link.bandwidth is not None]
-        return min(rates, default=None), "bytes/s"
+        return longest.estimate.rates.link_bytes_per_s, "bytes/s"
     sizes = [m.size.value for m in chip.memories if m.level == "on-chip" and m.size is not None]
     return max(sizes, default=None), "bytes"
 

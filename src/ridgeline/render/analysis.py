@@ -9,7 +9,7 @@ from ridgeline.render.plain import visible, wrapped
 from ridgeline.render.table import aligned
 from ridgeline.render.units import per_second, percent, quantity, seconds
 from ridgeline.roofline.bound import Bound, Interval, LayerTime
-from ridgeline.workload.layer import Layer, Workload
+from ridgeline.workload.layer import Layer, Workload, total
 
 UNKNOWN = "unknown"
 SCHEMA = "ridgeline-analysis/1"
@@ -198,6 +198,7 @@ def document(
 
 def as_json(bound: Bound) -> dict[str, Any]:
     """Everything, for programs. None is unknown."""
+    cause, share = main_cause(bound)
     return {
         "model": bound.workload.name,
         "chip": bound.chip.name,
@@ -205,7 +206,9 @@ def as_json(bound: Bound) -> dict[str, Any]:
         "batch": bound.batch,
         "basis": bound.basis,
         "seconds": _seconds(bound.seconds),
+        "samples_per_s": bound.samples_per_s if bound.seconds.likely else None,
         "utilisation": bound.utilisation,
+        "main_cause": {"cause": cause, "share": share},
         "weights_stay_on_chip": bound.resident,
         "totals": _totals(bound.workload),
         "notes": list(bound.notes),
@@ -225,6 +228,10 @@ def _totals(workload: Workload) -> dict[str, int | None]:
         "parameters": workload.parameters,
         "logical_parameters": workload.logical_parameters,
         "parameter_bytes": workload.parameter_bytes,
+        "weight_bytes": total(layer.weight_bytes for layer in workload.layers),
+        "input_bytes": total(layer.input_bytes for layer in workload.layers),
+        "output_bytes": total(layer.output_bytes for layer in workload.layers),
+        "kv_bytes": total(layer.kv_bytes for layer in workload.layers),
     }
 
 
@@ -300,12 +307,13 @@ def comparison(bounds: Sequence[Bound]) -> str:
     )
     rows = [("", *(bound.chip.name for bound in bounds))]
     rows.append(("precision", *(bound.precision for bound in bounds)))
-    used = [percent(b.utilisation) if b.utilisation is not None else UNKNOWN for b in bounds]
+    used = [_utilised(b) for b in bounds]
     rows.append(("utilisation", *used))
     rows.append(("because of", *(main_cause(b)[0] for b in bounds)))
     for name in ("likely", "low", "high"):
         rows.append((f"time, {name}", *(seconds(getattr(b.seconds, name)) for b in bounds)))
-    rows.append(("samples/s", *(per_second(b.samples_per_s) for b in bounds)))
+    rates = [per_second(b.samples_per_s) if b.seconds.likely else "-" for b in bounds]
+    rows.append(("samples/s", *rates))
     for limit in ("compute", "memory", "vector", "launch", "host link"):
         shares = [_share(bound, limit) for bound in bounds]
         if any(shares):
@@ -316,6 +324,12 @@ def comparison(bounds: Sequence[Bound]) -> str:
         for remark in bound.notes:
             lines += wrapped(f"note, {bound.chip.name}: {visible(remark)}", WIDTH, "  ")
     return "\n".join(lines)
+
+
+def _utilised(bound: Bound) -> str:
+    if not bound.seconds.likely:
+        return "none"
+    return UNKNOWN if bound.utilisation is None else percent(bound.utilisation)
 
 
 def _share(bound: Bound, limit: str) -> float:

@@ -14,6 +14,8 @@ _NUMBER: dict[str, Any] = {"type": "number"}
 _UNKNOWN_WHOLE: dict[str, Any] = {"type": ["integer", "null"]}
 _UNKNOWN_NUMBER: dict[str, Any] = {"type": ["number", "null"]}
 
+_MOVED = ("weight_bytes", "input_bytes", "output_bytes", "kv_bytes")
+
 
 def schema() -> dict[str, Any]:
     """Draft 2020-12. Times are seconds, operations 2 × multiply-accumulates; null is unknown."""
@@ -56,19 +58,21 @@ def _analysis() -> dict[str, Any]:
         "precision": _TEXT,
         "basis": {**_TEXT, "enum": list(get_args(Basis))},
         "seconds": _reference("seconds"),
+        "samples_per_s": _UNKNOWN_NUMBER,
         "utilisation": _UNKNOWN_NUMBER,
+        "main_cause": _object({"cause": _TEXT, "share": _NUMBER}),
         "weights_stay_on_chip": {"type": "boolean"},
     }
 
 
 def _totals() -> dict[str, Any]:
     known = dict.fromkeys(("parameters", "logical_parameters", "parameter_bytes"), _WHOLE)
-    return {**dict.fromkeys(("macs", "operations", "vector_operations"), _UNKNOWN_WHOLE), **known}
+    unknown = ("macs", "operations", "vector_operations", *_MOVED)
+    return {**dict.fromkeys(unknown, _UNKNOWN_WHOLE), **known}
 
 
 def _work() -> dict[str, Any]:
-    unknown = ("macs", "operations", "vector_operations")
-    unknown += ("weight_bytes", "input_bytes", "output_bytes", "kv_bytes")
+    unknown = ("macs", "operations", "vector_operations", *_MOVED)
     return {
         "name": _TEXT,
         "op": _TEXT,

@@ -92,7 +92,8 @@ def sheet(chip: Chip, width: int) -> str:
         text = f"{one.figure}: {amount(one.other)} ({one.other.note})"
         lines += _indented(text, width)
     lines += _unchecked(chip, width)
-    for remark in chip.notes:
+    doubts = filter(None, map(chip.doubt, chip.peaks))
+    for remark in (*chip.notes, *doubts):
         lines += wrapped(f"note: {remark}", width, "  ")
     return "\n".join([*map(visible, lines), *_sources(chip, width)])
 
@@ -186,7 +187,7 @@ def _unchecked(chip: Chip, width: int) -> list[str]:
     for reason, labels in reasons.items():
         text = f"not confirmed by units x clock: {', '.join(labels)}: {reason}"
         lines += ["", *wrapped(text, width, "  ")]
-    return lines or ([""] if chip.notes else [])
+    return lines or ([""] if chip.notes or any(map(chip.doubt, chip.peaks)) else [])
 
 
 def _sources(chip: Chip, width: int) -> list[str]:

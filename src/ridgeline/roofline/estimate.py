@@ -92,6 +92,9 @@ def _remarks(workload: Workload, roof: Roof, kept: Residence) -> tuple[str, ...]
             "how long such a chip takes to start a layer was not measured and is counted as"
             " nothing: small layers take longer"
         )
+    doubt = roof.chip.doubt(roof.peak)
+    if doubt:
+        found.append(doubt)
     unknown = workload.unknown(lambda layer: layer.macs)
     if unknown:
         found.append(f"MACs of {len(unknown)} layers are unknown: their arithmetic is left out")
