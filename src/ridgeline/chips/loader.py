@@ -360,7 +360,7 @@ def _text(table: Table, key: str, where: str, missing: str | None = None) -> str
     where = f"{where}.{key}" if where else key
     if not isinstance(value, str) or (not value and missing is None):
         what = "is missing" if value is None else f"must be text, not {_shown(value)}"
-        raise RidgelineError(what, where=where, fix=_FORMS.get(key))
+        raise RidgelineError(what, where=where, fix=_FORMS.get(key, ""))
     return value
 
 
