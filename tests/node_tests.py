@@ -231,7 +231,9 @@ def _decibels(made: Array, expected: Any) -> float:
     signal = float(np.square(wanted).sum())
     if noise == 0.0:
         return float("inf")
-    return float(10 * np.log10(signal / noise)) if signal else float("-inf")
+    if signal / noise == 0.0:
+        return float("-inf")
+    return float(10 * np.log10(signal / noise))
 
 
 def _integer_meaning(graph: Graph, inputs: Arrays) -> dict[int, Array]:
