@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import ridgeline
+from counting_cases import FLOAT, model, node, weights
 from ridgeline.advice.advise import Advised, advise_on
 from ridgeline.advice.case import Case, difference
 from ridgeline.advice.reshape import chained, grown, rounded_channels
@@ -192,3 +193,14 @@ def test_a_chip_without_a_sparse_peak_says_so() -> None:
     assert one.verdict == "not possible"
     assert one.reason == "the sheet of tpu-v1 has no 2:4 peak in int8"
     assert made.advice[-1] is one
+
+
+def test_how_to_check_a_batch_where_steps_come_first(tmp_path: Path) -> None:
+    """--batch would be refused: the batch is the second dimension."""
+    constants = {"w": weights(1, 32, 16), "r": weights(1, 32, 8)}
+    cell = node("LSTM", ["x", "w", "r"], hidden_size=8)
+    path = tmp_path / "cell.onnx"
+    path.write_bytes(model([cell], {"x": (FLOAT, [9, 1, 16])}, {"y": (FLOAT, None)}, constants))
+    checks = {a.change.name: a.change.check for a in ridgeline.advise(path, "l4", "fp16").advice}
+    assert checks["batch 4"] == "give analyze a --shape whose second dimension is 4"
+    assert checks["bf16 weights and activations"].endswith("--precision bf16")

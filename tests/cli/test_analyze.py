@@ -151,7 +151,7 @@ def test_the_interface_in_python(path: str) -> None:
         ),
         (
             (*CHIP, "--machine", "tpu-v1"),
-            "analyze: names chips in several ways. Give one of --chip, --machine, or --peak with",
+            "--chip: names chips in several ways. Give one of --chip, --machine, or --peak with",
         ),
         (
             ("--peak", "int8=100T", "--bandwidth", "300Gb"),

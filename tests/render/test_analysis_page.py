@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.resources import files
+from itertools import pairwise
 from math import log10
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from ridgeline.render.analysis_schema import schema
 from ridgeline.render.html import advice
 from ridgeline.render.html import analysis as page
 from ridgeline.render.html import chips_roofline as chart
+from ridgeline.render.units import quantity
 from ridgeline.roofline.bound import Bound
 from ridgeline.roofline.estimate import bound_of, parts_of, together
 from ridgeline.roofline.roof import roof_of
@@ -112,6 +114,50 @@ def test_the_picture_is_whole_and_its_dots_are_at_their_place(bounds: list[Bound
     wanted = 100 * (log10(first.intensity) - axes.x_low) / whole
     assert float(circle.attrib["cx"].rstrip("%")) == pytest.approx(wanted, abs=0.01)
     assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ([], []),
+        ([40.0], [40.0]),
+        ([2.0], [15.0]),
+        ([40.0, 100.0], [40.0, 100.0]),
+        ([100.0, 105.0], [95.0, 110.0]),
+        ([100.0, 100.0, 100.0], [85.0, 100.0, 115.0]),
+        ([15.0, 16.0, 90.0], [15.0, 30.0, 90.0]),
+    ],
+)
+def test_names_are_a_line_apart_and_near_their_place(
+    wanted: list[float], found: list[float]
+) -> None:
+    assert chart.apart(wanted) == pytest.approx(found)
+
+
+def test_the_name_of_a_ceiling_stands_beside_its_line(workloads: list[Workload]) -> None:
+    """Of ten ceilings of three chips: one that finds no room is in the key alone."""
+    workload = workloads[0]
+    chips = ("l4", "jetson-agx-orin-64gb", "tpu-v5e")
+    three = [bound_of(workload, load_chip(name), "int8") for name in chips]
+    axes = chart.axes_of(three)
+    root = ElementTree.fromstring(svg.render(three).encode())
+    name = "{http://www.w3.org/2000/svg}"
+    texts = {"".join(t.itertext()): float(t.get("y", "0")) for t in root.iter(f"{name}text")}
+    keys = [chart.key_of(bound) for bound in three]
+    heights: list[float] = []
+    for bound, key in zip(three, keys, strict=True):
+        for line in chart.lines(roof_of(bound.chip, "int8")):
+            title = f"{bound.chip.title} {line.name}: {quantity(line.per_s, 'OPS')}"
+            if line.is_slope:
+                continue
+            assert line.chosen or f"{line.name} " in key
+            assert title in texts or not line.chosen
+            if title in texts:
+                heights.append(texts[title])
+                off = abs(texts[title] - axes.y(line.per_s) + 5)
+                assert off <= (2 * chart.LINE if line.chosen else chart.FARTHEST)
+    assert len(heights) > 3
+    assert all(b - a >= chart.LINE - 1e-6 for a, b in pairwise(sorted(heights)))
 
 
 def test_every_precision_is_a_ceiling_and_every_memory_a_slope(bounds: list[Bound]) -> None:
@@ -250,3 +296,10 @@ def test_nothing_is_cut_at_any_width(opened: Any, width: int, mode: str) -> None
     assert opened.evaluate("document.documentElement.scrollWidth") <= width
     paper = opened.evaluate("getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(255, 255, 255)" if mode == "light" else "rgb(21, 23, 26)")
+    cut = opened.evaluate(
+        """[...document.querySelectorAll(".roofs text")].filter(text => {
+            const [name, chart] = [text, text.closest("svg")].map(e => e.getBoundingClientRect());
+            return name.width && (name.left < chart.left - 1 || name.right > chart.right + 1);
+        }).map(text => text.textContent)"""
+    )
+    assert cut == []

@@ -35,7 +35,10 @@ def changes(case: Case, model: str, target: str) -> Iterator[Change]:
     for times in TIMES:
         after = replace(case, workload=grown(case.workload, times))
         name = f"batch {after.workload.batch:,}"
-        yield Change("batch", name, after, _command(model, target, after))
+        check = _command(model, target, after)
+        if case.workload.batch_axis:
+            check = f"give analyze a --shape whose second dimension is {after.workload.batch}"
+        yield Change("batch", name, after, check)
     yield from _channels(case)
     yield from _kept(case)
     check = "zero two of each four weights, then " + (
@@ -151,10 +154,9 @@ def _kept(case: Case) -> Iterator[Change]:
 
 
 def _command(model: str, target: str, after: Case) -> str:
-    return (
-        f"ridgeline analyze {shlex.quote(model)} {target}"
-        f" --precision {after.precision} --batch {after.workload.batch}"
-    )
+    command = f"ridgeline analyze {shlex.quote(model)} {target} --precision {after.precision}"
+    # Where steps come first, a batch is part of a shape, and refused as an option.
+    return command if after.workload.batch_axis else f"{command} --batch {after.workload.batch}"
 
 
 _CLOCKS = {

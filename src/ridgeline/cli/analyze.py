@@ -79,7 +79,7 @@ def chosen_chips(options: AnalyzeOptions) -> tuple[Chip, ...]:
     if sum(given) > 1:
         raise RidgelineError(
             "names chips in several ways",
-            where="analyze",
+            where="--chip",
             fix="Give one of --chip, --machine, or --peak with --bandwidth",
         )
     if options.machine is not None:

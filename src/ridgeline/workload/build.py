@@ -78,6 +78,7 @@ class _Builder:
             tuple(o for v, o in outputs.items() if v not in kept),
             tuple(self.notes),
             tuple(o for v, o in (inputs | outputs).items() if v in kept),
+            0 if stepped(self.graph) is None else 1,
         )
 
     def _read_elsewhere(self, groups: list[Group]) -> dict[int, set[int]]:

@@ -133,7 +133,8 @@ class Workload:
     """The layers of one model for `batch` samples, in an order in which they can run.
 
     `inputs` and `outputs` cross the model's borders; `caches` are keys and values that come in or
-    go out and stay in the chip's memory. `notes` say what was assumed.
+    go out and stay in the chip's memory. `notes` say what was assumed. `batch_axis` is the
+    dimension of the first input that counts samples: 1 where the first are steps in time.
     """
 
     name: str
@@ -143,6 +144,7 @@ class Workload:
     outputs: tuple[Operand, ...] = ()
     notes: tuple[str, ...] = ()
     caches: tuple[Operand, ...] = ()
+    batch_axis: int = 0
 
     @property
     def lasting(self) -> frozenset[int]:
@@ -199,8 +201,13 @@ class Workload:
             return tuple(o.stored_in(weight_bits, activation_bits) for o in operands)
 
         layers = tuple(replace(layer, operands=stored(layer.operands)) for layer in self.layers)
-        borders = (stored(self.inputs), stored(self.outputs), self.notes, stored(self.caches))
-        return Workload(self.name, layers, self.batch, *borders)
+        return replace(
+            self,
+            layers=layers,
+            inputs=stored(self.inputs),
+            outputs=stored(self.outputs),
+            caches=stored(self.caches),
+        )
 
 
 def total(figures: Iterable[int | None]) -> int | None:

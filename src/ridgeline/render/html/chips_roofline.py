@@ -28,6 +28,10 @@ LINE = 15
 USUAL_WIDTH = 900
 """For which labels of slopes are kept apart."""
 LONGEST_NAME = 48
+FARTHEST = 12
+"""Pixels between a ceiling's name and its place beside the line; farther off it would be taken for
+another's.
+"""
 NAMES = 0.9
 """Decades right of dots and ridges, where the names of ceilings stand."""
 
@@ -179,19 +183,49 @@ def _power(decade: int) -> str:
 def _label_heights(
     bounds: Sequence[Bound], roofs: Sequence[Roof], axes: Axes
 ) -> list[dict[float, float]]:
-    """Where the names of ceilings stand, none on another: for each chip, by the ceiling."""
+    """Where the names of ceilings stand, none on another: for each chip, by the ceiling.
+
+    Those that layers are timed with have theirs in any case, of the others who find room beside
+    their own line; the key has all.
+    """
     found: list[dict[float, float]] = [{} for _ in bounds]
-    wanted = [
-        (axes.y(line.per_s) - 5, index, line.per_s)
+    ceilings = [
+        (axes.y(line.per_s) - 5, index, line)
         for index, roof in enumerate(roofs)
         for line in lines(roof)
         if not line.is_slope
     ]
-    last = 0.0
-    for y, index, height in sorted(wanted):
-        last = max(y, last + LINE)
-        found[index][height] = last
+    ceilings.sort(key=lambda one: one[0])
+    chosen = [one for one in ceilings if one[2].chosen]
+    taken = apart([y for y, *_ in chosen])
+    for (_, index, line), y in zip(chosen, taken, strict=True):
+        found[index][line.per_s] = y
+    for wanted, index, line in ceilings:
+        shifts = (0, *(sign * step for step in range(1, FARTHEST + 1) for sign in (-1, 1)))
+        for y in () if line.chosen else (wanted + shift for shift in shifts):
+            if y >= LINE and all(abs(y - other) >= LINE for other in taken):
+                found[index][line.per_s] = y
+                taken.append(y)
+                break
     return found
+
+
+def apart(wanted: Sequence[float]) -> list[float]:
+    """Heights LINE or more from each other and from the top, as near as can be to those wanted.
+
+    Those too near form a block, whose middle is the mean of what its members want (the pooling of
+    adjacent violators: the least sum of squares). `wanted` rises.
+    """
+    blocks: list[tuple[float, int]] = []  # where it would begin, and the names in it
+    for place, y in enumerate(wanted):
+        start, count = y - place * LINE, 1
+        while blocks and blocks[-1][0] > start:
+            before, others = blocks.pop()
+            start = (before * others + start * count) / (others + count)
+            count += others
+        blocks.append((start, count))
+    starts = [start for start, count in blocks for _ in range(count)]
+    return [max(start, LINE) + place * LINE for place, start in enumerate(starts)]
 
 
 def _line(
@@ -222,15 +256,24 @@ def _line(
     chosen = " main" if line.chosen else ""
     kind = ("slope" if line.is_slope else "ceiling") + chosen
     drawn = element("line", {**across, **figures, "class": kind})
-    name = f"{shorten(roof.chip.title, 24)} {line.name}"
+    title = f"{shorten(roof.chip.title, 24)} "
     if line.is_slope:
-        label = _slope_label(name, (axes.x(x1), axes.y(y1)), (axes.x(x2), axes.y(y2)), taken)
+        label = _slope_label(
+            title + line.name, (axes.x(x1), axes.y(y1)), (axes.x(x2), axes.y(y2)), taken
+        )
     else:
-        text = f"{name}: {quantity(line.per_s, 'OPS')}"
-        kind = "chosen-peak" if line.chosen else "other-peak"
-        at = {"x": "99%", "y": heights[line.per_s], "text-anchor": "end", "class": kind}
-        label = element("text", at, text)
+        label = _ceiling_label(title, line, heights.get(line.per_s))
     return drawn, label
+
+
+def _ceiling_label(title: str, line: Line, y: float | None) -> Markup:
+    if y is None:
+        return Markup("")
+    # On narrow pages the colour says whose it is.
+    whose = element("tspan", {"class": "whose"}, title)
+    kind = "chosen-peak" if line.chosen else "other-peak"
+    at = {"x": "99%", "y": y, "text-anchor": "end", "class": kind}
+    return element("text", at, whose, f"{line.name}: {quantity(line.per_s, 'OPS')}")
 
 
 def _slope_label(
@@ -289,10 +332,15 @@ def key_of(bound: Bound) -> str:
     """What a chip's colour stands for, with its roofs."""
     roof = roof_of(bound.chip, bound.precision)
     slopes = [f"{one.name} {quantity(one.per_s, 'B/s')}" for one in lines(roof) if one.is_slope]
-    return (
-        f"{bound.chip.title}, {bound.precision}: {quantity(roof.peak.dense.value, 'OPS')} dense,"
-        f" {', '.join(slopes)}"
-    )
+    dense = quantity(roof.peak.dense.value, "OPS")
+    unit = dense.split()[-1]
+    others = [
+        f"{one.name} {quantity(one.per_s, 'OPS').removesuffix(' ' + unit)}"
+        for one in lines(roof)
+        if not one.is_slope and not one.chosen
+    ]
+    beside = f" ({'; '.join(others)})" if others else ""
+    return f"{bound.chip.title}, {bound.precision}: {dense} dense{beside}, {', '.join(slopes)}"
 
 
 def left_out(bounds: Iterable[Bound]) -> int:
