@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ridgeline.numerics.matmul import (
-    bf16_matmul_ordered,
     exact_slice,
     integer_matmul,
     sliced_matmul,
@@ -70,45 +68,3 @@ def test_too_wide_operands():
     wide = np.full((1, 1), 1 << 40)
     with pytest.raises(ValueError, match="do not fit float64's 2\\^53"):
         integer_matmul(wide, wide)
-
-
-def one_by_one(a, b, accumulator):
-    """bf16_matmul_ordered as loops over scalars."""
-    smallest = np.float32(2.0**-126)
-
-    def flush(value):
-        return value if abs(value) >= smallest else np.copysign(np.float32(0), value)
-
-    total = accumulator.copy()
-    for i in range(a.shape[0]):
-        for j in range(b.shape[1]):
-            for index in range(a.shape[1]):
-                product = flush(flush(np.float32(a[i, index])) * flush(np.float32(b[index, j])))
-                total[i, j] = flush(total[i, j] + product)
-    return total
-
-
-@pytest.mark.parametrize("exponents", [(-3, 3), (-70, -50), (-130, 20)])
-def test_bf16_in_order(exponents):
-    rng = np.random.default_rng(4)
-
-    def operand(shape):
-        return (rng.normal(size=shape) * np.exp2(rng.integers(*exponents, shape))).astype(
-            ml_dtypes.bfloat16
-        )
-
-    a, b = operand((4, 33)), operand((33, 5))
-    start = rng.normal(size=(4, 5)).astype(np.float32) * np.float32(2.0 ** exponents[0])
-    with np.errstate(under="ignore"):
-        expected = one_by_one(a, b, start)
-    got = bf16_matmul_ordered(a, b, start)
-    np.testing.assert_array_equal(got.view(np.int32), expected.view(np.int32))
-    halves = bf16_matmul_ordered(a[:, 16:], b[16:], bf16_matmul_ordered(a[:, :16], b[:16], start))
-    np.testing.assert_array_equal(halves.view(np.int32), expected.view(np.int32))
-
-
-def test_bf16_order_matters():
-    a = np.asarray([[1, 2.0**-24, 2.0**-24]], ml_dtypes.bfloat16)
-    ones = np.ones((3, 1), ml_dtypes.bfloat16)
-    assert bf16_matmul_ordered(a, ones) == 1
-    assert bf16_matmul_ordered(a[:, ::-1], ones) > 1

@@ -1,4 +1,4 @@
-"""Exact matrix products: integers through floating-point BLAS, and bfloat16 in a stated order."""
+"""Exact matrix products of integers, through floating-point BLAS."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ridgeline.numerics.rounding import FloatArray, flush_denormals, wrap
+from ridgeline.numerics.rounding import wrap
 
 # Integers up to 2^24 (2^53) are exact in float32 (float64), and so is any sum that stays below.
 _FLOAT32_EXACT = 1 << 24
@@ -82,24 +82,3 @@ def _narrow(total: npt.NDArray[np.int64], bits: int) -> npt.NDArray[Any]:
     if bits > 32:
         return wrap(total, bits)
     return wrap(total, bits).astype(np.int32)
-
-
-def bf16_matmul_ordered(
-    a: npt.NDArray[Any], b: npt.NDArray[Any], accumulator: FloatArray | None = None
-) -> FloatArray:
-    """a [m, k] times b [k, n] of bfloat16, added to `accumulator` [m, n] (zeros when absent).
-
-    For k = 0, 1, 2, ... in order: the product is formed in float32 and flushed, then added with
-    one float32 addition whose result is flushed (no fused multiply-add). Flushed means that a
-    result below 2^-126 in magnitude, after rounding, becomes a zero of its sign; operands are
-    flushed too. The order is part of the meaning: other orders give other bits.
-    """
-    left = flush_denormals(np.asarray(a).astype(np.float32))
-    right = flush_denormals(np.asarray(b).astype(np.float32))
-    shape = (left.shape[0], right.shape[1])
-    total = np.zeros(shape, np.float32) if accumulator is None else accumulator.astype(np.float32)
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        for index in range(left.shape[1]):
-            product = flush_denormals(left[:, index, None] * right[None, index, :])
-            total = flush_denormals(total + product)
-    return total

@@ -14,7 +14,8 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 
 SIGNIFICAND_BITS = 24
-SMALLEST_NORMAL = np.float32(2.0**-126)
+_EXPONENT = np.uint32(0x7F800000)
+_SIGN = np.uint32(0x80000000)
 
 
 def bit_length(magnitude: npt.NDArray[np.int64]) -> IntArray:
@@ -73,4 +74,5 @@ def fused_multiply_add(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> 
 
 def flush_denormals(value: FloatArray) -> FloatArray:
     """float32 with every magnitude below 2^-126 replaced by a zero of the same sign."""
-    return np.where(np.abs(value) < SMALLEST_NORMAL, np.copysign(np.float32(0), value), value)
+    bits = np.asarray(value, np.float32).view(np.uint32)
+    return np.where((bits & _EXPONENT) == 0, bits & _SIGN, bits).view(np.float32)
