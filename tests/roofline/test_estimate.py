@@ -12,9 +12,10 @@ from ridgeline import api
 from ridgeline.advice.reshape import grown
 from ridgeline.chips.custom import custom_chip
 from ridgeline.chips.loader import chip_names, load_chip
-from ridgeline.chips.sheet import Chip, Sourced
+from ridgeline.chips.sheet import Chip, Link, Sourced
 from ridgeline.errors import RidgelineError
 from ridgeline.predict.gemm import predict_gemm
+from ridgeline.predict.work import rates_of
 from ridgeline.roofline.bound import Bound
 from ridgeline.roofline.cause import scaled
 from ridgeline.roofline.estimate import bound_of
@@ -287,6 +288,16 @@ def test_a_start_takes_as_long_in_every_format() -> None:
         assert 1e-6 < starts.pop() < 1e-5
 
 
+def test_the_host_link_is_the_slowest_of_a_sheet_whatever_its_name() -> None:
+    def link(name: str, rate: float) -> Link:
+        return Link(name, Sourced(rate, "bytes/s", "test", "2026", "user"))
+
+    sheet = replace(chip(), links=(link("NVLink", 900e9), link("USB3", 0.5e9), Link("PCIe5")))
+    assert roof_of(sheet, "fp16").link_bytes_per_s == 0.5e9
+    assert rates_of(sheet, ("fp16",)).link_bytes_per_s == 0.5e9
+    assert roof_of(chip(), "fp16").link_bytes_per_s is None
+
+
 def test_caches_do_not_cross_the_host_link() -> None:
     layer = Layer(
         "a",
@@ -305,3 +316,25 @@ def test_caches_do_not_cross_the_host_link() -> None:
     link = kept.layers[0].part("host link")
     assert link is not None
     assert link.bytes == 2 * (1024 + 1024)
+
+
+def test_what_no_source_states_is_counted_as_nothing_and_said() -> None:
+    workload = chain(64, 3, 16)
+    rates = "no source states the rate of"
+    vector = "no source states a peak for element by element work"
+    tpu = bound_of(workload, "tpu-v5e", "bf16").notes
+    assert [note for note in tpu if note.startswith(rates)] == [
+        f"{rates} on-chip memory: its reads are counted as nothing"
+    ]
+    # These products have no vector work: nothing is left out.
+    assert not [note for note in tpu if note.startswith(vector)]
+    assert [
+        note
+        for note in bound_of(alone(product(4, 64, 64)), "tpu-v5e", "bf16").notes
+        if note.startswith(vector)
+    ]
+    for note in bound_of(alone(product(4, 64, 64)), "l4", "fp16").notes:
+        assert not note.startswith((rates, vector))
+    # Nothing of this product finds room on the chip, so that nothing is read there.
+    large = bound_of(alone(product(64, 16384, 16384)), "tpu-v5e", "bf16").notes
+    assert not [note for note in large if note.startswith(rates)]

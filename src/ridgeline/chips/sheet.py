@@ -230,6 +230,12 @@ class Chip:
                 return max(found, key=lambda m: m.bandwidth.value if m.bandwidth else 0.0)
         return None
 
+    @property
+    def host_bytes_per_s(self) -> float | None:
+        """Of the slowest link of a known rate: the faster ones lead to other chips."""
+        rates = [link.bandwidth.value for link in self.links if link.bandwidth is not None]
+        return min(rates, default=None)
+
     def balance(self, peak: Peak, memory: Memory | None) -> float | None:
         """Operations for each byte, at which memory and arithmetic take the same time."""
         if memory is None or memory.bandwidth is None:

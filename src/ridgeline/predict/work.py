@@ -173,7 +173,6 @@ def rates_of(chip: Chip, names: tuple[str, ...]) -> Rates:
             fix="Take another chip, or a TOML file with your own figure",
         )
     on_chip = [m.size.value for m in chip.memories if m.level == "on-chip" and m.size is not None]
-    links = [link.bandwidth.value for link in chip.links if link.bandwidth is not None]
     vector = chip.peak("fp32").dense.value if "fp32" in chip.precisions() else None
     issue = chip.processors.value * chip.clock.value if chip.processors and chip.clock else None
     return Rates(
@@ -182,7 +181,7 @@ def rates_of(chip: Chip, names: tuple[str, ...]) -> Rates:
         issue_hz=issue,
         vector_operations_per_s=vector,
         on_chip_bytes=max(on_chip, default=0.0),
-        link_bytes_per_s=min(links, default=None),
+        link_bytes_per_s=chip.host_bytes_per_s,
     )
 
 

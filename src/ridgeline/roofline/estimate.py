@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from math import isinf
 
 from ridgeline.chips.loader import load_chip
 from ridgeline.chips.sheet import Chip
@@ -91,6 +92,13 @@ def _remarks(workload: Workload, roof: Roof, kept: Residence) -> tuple[str, ...]
         found.append(
             "how long such a chip takes to start a layer was not measured and is counted as"
             " nothing: small layers take longer"
+        )
+    if isinf(roof.near_bytes_per_s) and near not in (None, roof.memory) and kept.any:
+        found.append(f"no source states the rate of {near.name}: its reads are counted as nothing")
+    if roof.vector_operations_per_s is None and any(x.vector_operations for x in workload.layers):
+        found.append(
+            "no source states a peak for element by element work (fp32): it is counted as nothing"
+            " but for what it moves"
         )
     doubt = roof.chip.doubt(roof.peak)
     if doubt:

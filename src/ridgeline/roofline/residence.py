@@ -14,6 +14,10 @@ class Residence:
     weights: bool
     tensors: frozenset[int]
 
+    @property
+    def any(self) -> bool:
+        return self.weights or bool(self.tensors)
+
     def holds(self, operand: Operand) -> bool:
         """Whether an operand is read from the chip, or stays there."""
         return self.weights if operand.role == "weight" else operand.tensor in self.tensors

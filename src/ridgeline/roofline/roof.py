@@ -130,10 +130,9 @@ def roof_of(chip: Chip, precision: str) -> Roof:
     grid = hardware_of(chip, peak.dense.value, memory.bandwidth.value)
     fractions, basis, spreads, elsewhere = _attained(chip, precision, grid)
     vector = chip.peak("fp32").dense.value if "fp32" in chip.precisions() else None
-    links = [x.bandwidth.value for x in chip.links if x.bandwidth and x.name.startswith("PCIe")]
     return Roof(
         *(chip, precision, peak, storage_of(precision), memory),
-        *(max(on_chip, key=_size, default=None), max(links, default=None), vector),
+        *(max(on_chip, key=_size, default=None), chip.host_bytes_per_s, vector),
         *(fractions, grid, _array(chip, peak), basis, spreads, elsewhere),
     )
 
