@@ -67,6 +67,15 @@ def test_chips_without_common_precision_say_so(ridgeline: Run) -> None:
     assert "no precision that all have" in shown.out
 
 
+def test_a_chip_without_a_rate_of_memory_is_named(ridgeline: Run) -> None:
+    shown = ridgeline("chips", "compare", "l4", "hailo-8")
+    assert shown.code == 0
+    said = (
+        "no source states the rate of the memory of hailo-8: nothing can be said of which is faster"
+    )
+    assert said in " ".join(shown.out.split())
+
+
 def test_timeline_by_year(ridgeline: Run) -> None:
     firsts = json.loads(ridgeline("chips", "timeline", "--json").out)
     names = [chip["name"] for chip in firsts]

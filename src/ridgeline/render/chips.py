@@ -266,7 +266,13 @@ def _good_for(versus: Versus | None) -> list[str]:
     if versus is None:
         return ["no precision that all have: nothing can be said of which is faster"]
     if not versus.cases:
-        return ["the memory's rate of one is unknown: nothing can be said of which is faster"]
+        memories = [(chip.name, chip.main_memory) for chip in versus.chips]
+        unknown = [name for name, memory in memories if memory is None or memory.bandwidth is None]
+        text = (
+            f"no source states the rate of the memory of {' and '.join(unknown)}: nothing can be"
+            " said of which is faster"
+        )
+        return wrapped(text, 80)
     names = [chip.name for chip in versus.chips]
     rows = [[f"least time in {versus.precision}", "op/byte", "best", *names]]
     for case in versus.cases:
