@@ -9,8 +9,7 @@ import numpy.typing as npt
 from amaranth.sim import Simulator
 
 from ridgeline.rtl.array import MacArray
-from ridgeline.rtl.shape import WEIGHT_BITS, Shape
-from rtl_cases import square_machine
+from ridgeline.rtl.shape import WEIGHT_BITS
 
 SIDE = 4
 LATENCY = 2 * SIDE
@@ -32,7 +31,7 @@ def test_tiles_follow_each_other() -> None:
         (rng.integers(-256, 256, (m, SIDE)), rng.integers(-256, 256, (SIDE, SIDE))) for m in lengths
     ]
     schedule = plan([len(rows) for rows, _ in tiles])
-    array = MacArray(Shape(square_machine(SIDE)))
+    array = MacArray(SIDE, SIDE)
     ends = schedule[-1][1] + len(tiles[-1][0]) + LATENCY + 1
     made: list[list[int]] = []
 

@@ -44,7 +44,7 @@ class ArrayUnit(Elaboratable):
         self.started = Signal(name="array_started")
         self.held_banks = Signal(shape.banks)
         self.store_banks = Signal(shape.banks)
-        self.array = MacArray(shape)
+        self.array = MacArray(shape.rows, shape.cols)
         self.entry = Signal(shape.entry_bits, reset_less=True)
 
     def elaborate(self, platform: object) -> Module:

@@ -48,12 +48,19 @@ _FAST, _SLOW = "-O1", "-O0"
 
 _RUNTIME = ("verilated", "verilated_threads")
 
+_SOURCES = (
+    "ridgeline.rtl",
+    "ridgeline.rtl.mac",
+    "ridgeline.machine",
+    "ridgeline.machine.instructions",
+)
+
 
 def cache_folder() -> Path:
     """Where built models are kept: the platform's cache folder, or RIDGELINE_CACHE."""
     chosen = os.environ.get("RIDGELINE_CACHE")
     if chosen:
-        return Path(chosen)
+        return Path(chosen).absolute()
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "ridgeline"
     if sys.platform == "win32":
@@ -108,7 +115,7 @@ def simulator(machine: Machine) -> Path:
 def _sources() -> str:
     """A digest of all that decides what hardware a machine becomes."""
     found = hashlib.sha256()
-    for package in ("ridgeline.rtl", "ridgeline.machine", "ridgeline.machine.instructions"):
+    for package in _SOURCES:
         files = resources.files(package).iterdir()
         for file in sorted(files, key=lambda f: f.name):
             if file.name.endswith((".py", ".cpp")):
@@ -122,10 +129,17 @@ def _versions() -> list[str]:
 
 def build(verilog: str, shape: Shape) -> Path:
     """The program for this Verilog and this shape's harness. Raises RidgelineError with the log."""
+    return build_program(verilog, "harness.cpp", _defines(shape))
+
+
+def build_program(verilog: str, harness_name: str, defines: list[str]) -> Path:
+    """The program for Verilog whose top module is TOP and a harness of this package.
+
+    Raises RidgelineError with the log, or where there are no tools.
+    """
     require_tools()
     command = compiler()
-    harness = resources.files("ridgeline.rtl").joinpath("harness.cpp").read_text(encoding="utf-8")
-    defines = _defines(shape)
+    harness = resources.files("ridgeline.rtl").joinpath(harness_name).read_text(encoding="utf-8")
     content = repr((verilog, harness, command, defines, _VERILATE, _FAST, _SLOW, _versions()))
     key = hashlib.sha256(content.encode()).hexdigest()[:32]
     folder = cache_folder() / "cosim"
