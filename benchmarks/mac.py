@@ -26,7 +26,6 @@ from mac_cases import (  # noqa: E402
     random_tiles,
     steps_in_verilator,
 )
-
 from ridgeline.rtl.array import MacArray  # noqa: E402
 from ridgeline.rtl.mac.formats import MAC_FORMATS  # noqa: E402
 from ridgeline.rtl.streaming import Stream  # noqa: E402
@@ -40,14 +39,14 @@ def kinds(pins: dict[str, np.ndarray], made: np.ndarray) -> dict[str, int]:
     A tie: the exact sum lies halfway between two float32, told in float64 (no operand or result
     near float32's ends, exponents close enough that float64 holds the sum).
     """
-    a, b = (
-        (pins[name].astype(np.uint32) << 16).astype(np.uint32).view(np.float32).astype(np.float64)
-        for name in ("activation", "weight")
-    )
-    total = pins["total"].view(np.float32).astype(np.float64)
-    result = made.view(np.float32).astype(np.float64)
     present = pins["activation"] < 1 << 16
     with np.errstate(all="ignore"):
+        a, b = (
+            (pins[name].astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+            for name in ("activation", "weight")
+        )
+        total = pins["total"].view(np.float32).astype(np.float64)
+        result = made.view(np.float32).astype(np.float64)
         product = np.where(present, a * b, 0.0)
         exact = total + product
         held = (exact - total == product) & (exact - product == total)

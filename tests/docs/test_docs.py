@@ -37,6 +37,7 @@ def update(request: pytest.FixtureRequest) -> bool:
         "advice.md",
         "analysis.md",
         "worth.md",
+        "mac_formats.md",
     ],
 )
 def test_examples_print_what_the_page_says(name: str, update: bool, tmp_path: Path) -> None:
