@@ -61,7 +61,8 @@ $(VENV)/dependencies: requirements.lock
 # Choose new versions for requirements.lock. uv lives in an environment of its own because it
 # resolves for every Python and platform at once, and nothing else needs it.
 lock: build/lock/bin/uv
-	build/lock/bin/uv pip compile pyproject.toml --extra rtl --extra png --extra dev --universal \
+	build/lock/bin/uv pip compile pyproject.toml --extra rtl --extra fpga --extra png \
+		--extra dev --universal \
 		--python-version 3.11 --generate-hashes --no-header --upgrade \
 		--output-file requirements.lock
 

@@ -378,6 +378,7 @@ app.command()(sheet_commands.explain)
 app.command()(sheet_commands.choose)
 app.command()(hardware_commands.rtl)
 app.command()(hardware_commands.cosim)
+app.command()(hardware_commands.fpga)
 app.command()(hardware_commands.worth)
 
 

@@ -1,4 +1,4 @@
-"""Commands about hardware of one's own: `rtl`, `cosim` and `worth`."""
+"""Commands about hardware of one's own: `rtl`, `cosim`, `fpga` and `worth`."""
 
 from __future__ import annotations
 
@@ -44,6 +44,44 @@ def cosim(
     from ridgeline.cli.hardware import cosim as run
 
     raise typer.Exit(run(program, input, stalls, seed, json))
+
+
+def fpga(
+    machine: Annotated[str, typer.Argument(metavar="NAME|FILE", help="Machine to build.")],
+    part: Annotated[
+        str, typer.Option("--part", metavar="PART", help="LFE5U-85F[-SPEED]; XC7...: counts only.")
+    ] = "LFE5U-85F",
+    program: Annotated[
+        Path | None,
+        typer.Option("--program", metavar="P.rlp", help="Say how many frames a second it does."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a field.")
+    ] = None,
+    clock: Annotated[
+        float, typer.Option("--clock", min=1, metavar="MHZ", help="What to strive for.")
+    ] = 100.0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of place and route.")] = 1,
+    count: Annotated[
+        bool, typer.Option("--count", help="Synthesis alone: resources and no clock.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Place a machine on an FPGA: resources, clock, frames a second, power."""
+    from ridgeline.cli.fpga import FpgaOptions, show_fpga
+
+    show_fpga(
+        FpgaOptions(
+            machine=machine,
+            part=part,
+            program=program,
+            settings=tuple(settings or ()),
+            clock_mhz=clock,
+            seed=seed,
+            count=count,
+            json=json,
+        )
+    )
 
 
 def worth(

@@ -1,0 +1,1 @@
+"""Generated hardware on an FPGA: synthesis, place and route, and what they say."""
