@@ -53,6 +53,9 @@ One instruction a cycle is dispatched, in program order, to its unit's queue, wh
 goes first, then the vector unit, then the users of the device-memory port: of these, the one that
 has been ready longest, then by the unit's number. An instruction holds the read port of each bank
 that it names while it issues, and the write port until it drains; a unit never waits for itself.
+Results of a unit never overtake each other: behind an instruction of a deeper pipeline a vector
+instruction starts as much later as its own is shallower, and weights from the unified buffer start
+once those from device memory have drained.
 
 ## Memories and numbers
 

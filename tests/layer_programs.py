@@ -39,7 +39,7 @@ class LayerMaker:
     def __init__(self, machine: Machine, rng: np.random.Generator) -> None:
         self.machine = machine
         self.draw = Draw(rng)
-        self.operands = Operands(machine, self.draw, weights_from_device_only=True)
+        self.operands = Operands(machine, self.draw)
         self.instructions: list[Instruction] = []
         self.windows: list[MatMul] = []
         """First MatMuls of earlier chains, whose windows later ones use again."""
@@ -50,7 +50,10 @@ class LayerMaker:
             self.instructions.append(one)
 
     def slot(self, number: int) -> LoadWeights:
-        return replace(self.operands.load_weights(), slot=number)
+        one = self.operands.load_weights()
+        while one.from_buffer or one.transposed:
+            one = self.operands.load_weights()
+        return replace(one, slot=number)
 
     def parameters(self, number: int) -> LoadParams:
         count = min(self.machine.unified_buffer.line_bytes, PARAMETER_RECORDS)

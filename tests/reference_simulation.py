@@ -41,6 +41,7 @@ class Run:
         self.dispatch_last = -1
         self.unit_free = [0] * len(Unit)
         self.port_free = 0
+        self.port_drained = [0] * len(Unit)
         banks = machine.unified_buffer.banks
         self.read_free, self.read_owner = [0] * banks, [-1] * banks
         self.write_free, self.write_owner = [0] * banks, [-1] * banks
@@ -143,11 +144,20 @@ class Run:
     def _ready(self, unit: Unit, index: int) -> tuple[int, str]:
         """When its unit is free, it is in the queue and its waits are satisfied; and the reason."""
         when, what = self.waits_done(self.instructions[index], UNITS)
-        if self.unit_free[unit] >= when:
-            when, what = self.unit_free[unit], "unit"
+        free = max(self.unit_free[unit], self._in_order(unit, index))
+        if free >= when:
+            when, what = free, "unit"
         if self.dispatch_at[index] + 1 > when:
             when, what = self.dispatch_at[index] + 1, "dispatch"
         return when, what
+
+    def _in_order(self, unit: Unit, index: int) -> int:
+        """From when on the instruction's first result comes behind the last of those before it."""
+        timing, done = self.timings[index], self.drained[unit]
+        after_port = 0 if timing.port_cycles else self.port_drained[unit]
+        if unit is not Unit.VECTOR or not done:
+            return after_port
+        return max(after_port, done[-1] - timing.latency_cycles)
 
     def _key(self, unit: Unit) -> tuple[int, int, int] | None:
         index = self._head(unit)
@@ -175,14 +185,14 @@ class Run:
             banks = self.banks_free(unit, instruction.read_banks, instruction.write_banks)
             why = "bank" if banks >= start else "port"
         issued = start + timing.issue_cycles
-        done = self.drained[unit]
-        drained = max(issued + timing.latency_cycles, done[-1] + 1 if done else 0)
+        drained = issued + timing.latency_cycles
         self.hold_banks(unit, instruction.read_banks, issued, instruction.write_banks, drained)
         if timing.port_cycles:
             self.port_free = start + timing.port_cycles
+            self.port_drained[unit] = drained
         self.unit_free[unit] = issued
         self.popped[unit].append(start)
-        done.append(drained)
+        self.drained[unit].append(drained)
         self.position[unit] += 1
         self.events[index] = Event(
             instruction, self.dispatch_at[index], ready, ready, start, issued, drained, why

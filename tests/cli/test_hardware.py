@@ -142,15 +142,23 @@ def test_faults(ridgeline: Run, given: tuple[str, ...], text: str) -> None:
 
 
 def test_a_program_that_the_hardware_lacks_is_refused(
-    ridgeline: Run, shipped: Any, tmp_path: Path
+    ridgeline: Run, network: Path, shipped: Any, tmp_path: Path
 ) -> None:
-    path = tmp_path / "digits.rlp"
-    ridgeline("compile", shipped.model, "--machine", "tiny-8", "--device-only", "-o", path)
+    model = onnx.load(network)
+    model.graph.node[1].op_type = "AveragePool"
+    model.graph.node[1].attribute.append(onnx.helper.make_attribute("kernel_shape", [1, 1]))
+    onnx.save(model, tmp_path / "mean.onnx")
+    path = tmp_path / "mean.rlp"
+    ridgeline(
+        "compile", tmp_path / "mean.onnx", "--machine", "tiny-8", "--device-only", "-o", path
+    )
     ended = ridgeline("cosim", path)
     assert ended.code == 2
-    assert "WindowReduce is not built; Elementwise is not built." in ended.err
+    assert "WindowReduce that averages in float32 is not built." in ended.err
     ridgeline("compile", shipped.model, "--machine", "tiny-8", "-o", path)
-    assert "Compile with --device-only a model of" in ridgeline("cosim", path).err
+    ended = ridgeline("cosim", path)
+    assert "host segment 'image/quantize' is not hardware" in ended.err, ended.err
+    assert "Compile for an int8 machine with --device-only" in ended.err
 
 
 def test_several_parts_are_refused_with_what_lies_between(

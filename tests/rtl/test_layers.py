@@ -19,13 +19,15 @@ from single_node import meaning, stored_inputs
 
 LAYERS = {
     "stem/conv",
+    "block1/depthwise",
     "block1/pointwise",
     "widen/conv",
+    "block2/depthwise",
     "block2/pointwise",
     "reduce/conv",
     "head/dense",
 }
-"""All that are neither depthwise nor pooling nor addition: those have no hardware."""
+"""Each on its own; poolings and additions run in `test_whole_model.py`."""
 
 
 @pytest.fixture(scope="module")

@@ -47,15 +47,16 @@ def vectors(count: int) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
     to the last bit and to nothing, zeros, both signs.
     """
     rng = np.random.default_rng(5)
-    most = 1 << (fused.FACTOR_BITS - 1)
-    bits = rng.integers(1, fused.FACTOR_BITS, count)
+    kind = rng.integers(0, 8, count)
+    # A long factor only where nothing is added.
+    longest = np.where(kind == 2, fused.FACTOR_BITS, fused.ADDED_FACTOR_BITS)
+    bits = rng.integers(1, longest)
     factor = rng.integers(0, 1 << bits) * rng.choice([-1, 1], count)
     scale = np.ldexp(0.5 + rng.random(count) / 2, rng.integers(-30, 30, count)).astype(np.float32)
     scale *= rng.choice(np.asarray([-1, 1], np.float32), count)
     product = factor * scale.astype(np.float64)
     distance = np.ldexp(0.5 + rng.random(count), rng.integers(-60, 60, count))
     addend = (product * distance).astype(np.float32) * rng.choice([-1, 1], count)
-    kind = rng.integers(0, 8, count)
     near = -product.astype(np.float32)
     steps = rng.integers(-2, 3, count)
     beside = near.view(np.int32) + np.where(near != 0, steps, 0).astype(np.int32)
@@ -68,8 +69,8 @@ def vectors(count: int) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
     addend = np.where(kind == 2, 0, addend)
     factor = np.where((kind == 3) & (rng.random(count) < 0.3), 0, factor)
     scale = np.where((kind == 4) & (rng.random(count) < 0.3), 0, scale)
-    edge = [most - 1, -most + 1, 1, -1]
-    factor[: len(edge)] = edge
+    most = (1 << (longest - 1)) - 1
+    factor = np.where(rng.random(count) < 0.02, most * rng.choice([-1, 1], count), factor)
     return factor, scale.astype(np.float32), addend.astype(np.float32)
 
 

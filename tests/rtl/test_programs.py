@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 
 import pytest
 
-from ridgeline.machine.instructions import MatMul
+from ridgeline.machine.instructions import (
+    Elementwise,
+    Instruction,
+    LoadWeights,
+    MatMul,
+    WindowReduce,
+)
 from ridgeline.machine.simulate import simulate
 from ridgeline.rtl.cosim import cosimulate_many
 from rtl_cases import (
@@ -50,6 +57,20 @@ def test_random_programs(name: str) -> None:
         assert bit_differences(case, result) == []
 
 
+FORMS = {
+    "Elementwise 0", "Elementwise 1", "Elementwise 2", "WindowReduce 0", "WindowReduce 1",
+    "WindowReduce 3", "Lookup", "LoadWeights on chip",
+}  # fmt: skip
+"""What the vector unit computes, and where weights come from, beside the kinds alone."""
+
+
+def form(one: Instruction) -> str:
+    name = type(one).__name__
+    if isinstance(one, LoadWeights):
+        return name + " on chip" * one.from_buffer
+    return f"{name} {one.operation}" if isinstance(one, (Elementwise, WindowReduce)) else name
+
+
 def test_cases_reach_the_corners() -> None:
     """Guards the test above: its programs do what it is there for."""
     cases = random_cases(square_machine(4), range(PROGRAMS))
@@ -59,5 +80,8 @@ def test_cases_reach_the_corners() -> None:
     multiplies = [e.instruction for e in events if isinstance(e.instruction, MatMul)]
     assert any(one.keep_weights for one in multiplies)
     assert any(not one.inside().all() for one in multiplies)
+    kinds = Counter(form(event.instruction) for event in events)
+    assert min(kinds[name] for name in FORMS) >= 20, kinds
+    assert len(set(kinds) - FORMS) == 6
     followers = pairwise(multiplies)
     assert any(b.accumulate and a.entry == b.entry and a.m == b.m == 1 for a, b in followers)

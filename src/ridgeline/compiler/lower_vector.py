@@ -30,6 +30,7 @@ from ridgeline.machine.instructions.vector import (
 )
 from ridgeline.numerics.formats import INT8
 from ridgeline.numerics.qlinear import repeats_innermost
+from ridgeline.numerics.rescale import one_scale
 from ridgeline.numerics.rounding import fused_multiply_add
 from ridgeline.ops.stored import (
     quant_of,
@@ -194,12 +195,21 @@ def _binary_constants(node: Node) -> dict[str, Any]:
 
 
 def _rescale(value: Value, node: Node) -> dict[str, Any]:
+    """By one multiplication where that has the bits of ONNX Runtime's two steps, else by both."""
     source, output = scalars_of(value, node), scalars_of(node.output, node)
+    given, made = value.type.dtype, node.output.type.dtype
+    scale = one_scale(
+        float(source.scale),
+        float(output.scale),
+        (given.low, given.high),
+        (source.zero_point, output.zero_point),
+        (made.low, made.high),
+    )
     return {
         "operation": RESCALE,
         "zero_a": source.zero_point,
-        "scale_a": float(source.scale),
-        "scale_b": float(output.scale),
+        "scale_a": float(source.scale) if scale is None else scale,
+        "scale_b": float(output.scale) if scale is None else 1.0,
     }
 
 

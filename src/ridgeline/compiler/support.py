@@ -14,6 +14,7 @@ from ridgeline.compiler.storage import Storage, Stores, lies_otherwise, storage_
 from ridgeline.compiler.support_moves import move_reason
 from ridgeline.ir import Node, Value
 from ridgeline.machine.description import Machine
+from ridgeline.machine.instructions.vector import MOST_DEPTHWISE_TAPS
 from ridgeline.numerics.formats import INT8, INT16, UINT8
 from ridgeline.ops.convolution import is_depthwise
 from ridgeline.ops.evaluate import is_quantized_node
@@ -385,5 +386,7 @@ def uses_array(node: Node, machine: Machine) -> bool:
         return True
     if node.op != "Conv":
         return False
-    one_to_one = is_depthwise(node) and node.input(1).type.shape[0] == node.input(0).type.shape[1]
-    return not (one_to_one and "depthwise" in machine.vector.operations)
+    shape = node.input(1).type.shape
+    one_to_one = is_depthwise(node) and shape[0] == node.input(0).type.shape[1]
+    fits = prod(shape[2:]) <= MOST_DEPTHWISE_TAPS
+    return not (one_to_one and fits and "depthwise" in machine.vector.operations)

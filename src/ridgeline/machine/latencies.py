@@ -17,18 +17,25 @@ class Latencies:
     store: unified-buffer read, write request, count.
     array: unified-buffer read, zero-point stage, accumulate and write, count; the array's own
       rows + cols come on top.
-    vector: accumulator or unified-buffer read, the pipeline of a lane, write, count. It is one
-      depth for every vector instruction, so that results never overtake each other.
+    weights_from_buffer: unified-buffer read, write, count.
+    vector: of a Requant: accumulator read, the pipeline of a lane, write, count.
+    vector_from_buffer: of what reads integers from the unified buffer and requantises a sum:
+      the five stages from there to the sum come on top.
+    vector_real: of QLinearAdd and QLinearMul: two fused multiply-adds in place of requantising.
+      Results never overtake each other: an instruction that follows one of a deeper pipeline
+      starts that much later.
     link: acknowledgement, on top of the link's latency.
     """
 
     load: int = 3
     store: int = 3
     weights: int = 3
-    weights_from_buffer: int = 4
+    weights_from_buffer: int = 3
     link: int = 2
     array: int = 6
     vector: int = 14
+    vector_from_buffer: int = 19
+    vector_real: int = 25
 
 
 LATENCIES = Latencies()

@@ -37,6 +37,7 @@ from ridgeline.machine.instructions.vector import (
     DEPTHWISE,
     ELEMENTWISE_OPERATIONS,
     FLOAT_AVERAGE,
+    MOST_DEPTHWISE_TAPS,
     RESCALE,
     WINDOW_OPERATIONS,
 )
@@ -204,6 +205,8 @@ def _vector_faults(one: Instruction, machine: Machine) -> list[str]:
             texts.append(f"{kind} takes 8-bit values only")
     if isinstance(one, WindowReduce):
         texts += _counts_fault((one.taps_0, one.taps_1))
+        if one.operation == DEPTHWISE and one.taps > MOST_DEPTHWISE_TAPS:
+            texts.append(f"{one.taps} taps with weights, more than {MOST_DEPTHWISE_TAPS}")
     needed = _needed_operation(one)
     if needed is None:
         return [f"operation {getattr(one, 'operation', 0)} means nothing"]

@@ -6,7 +6,7 @@ handed on:
 code [n, 13 + 3 passes]: the columns below. lists [units, most]: the instructions of each unit.
 rule [14]: the depth of a queue; whether the array holds banks while it shifts; by unit, who is
 first of those that use the port; by unit, whether a shift minds waits on it.
-times [n, 7]: what is found. units [4, units]: by unit what has happened so far.
+times [n, 7]: what is found. units [5, units]: by unit what has happened so far.
 drained, popped [units, most]: when each instruction of a unit drained, and left its queue.
 banks [4, banks]: until when, and by which unit, each bank is held for reading and for writing.
 loaders: until when each is busy. one [8]: single numbers.
@@ -42,8 +42,9 @@ stream, and from the start of the one to the first of the other."""
 QUEUE_DEPTH, BANKS_AT_SHIFT, RANKS = range(3)
 GATES = RANKS + UNITS
 
-POPS, QUEUED, POSITION, UNIT_FREE = range(4)
-"""How many left the queue, entered it, have drained; when the unit is free."""
+POPS, QUEUED, POSITION, UNIT_FREE, ANSWERED = range(5)
+"""How many left the queue, entered it, have drained; when the unit is free, and when the last one
+that used the device-memory port has drained."""
 
 READING, WRITING = 0, 2
 """Rows of the banks: until when; the unit is in the row behind."""
@@ -165,8 +166,15 @@ def unit_time(
     """(start, ready, obstacle) of another unit's next instruction; NEVER: not known yet."""
     unit = code[index, UNIT]
     ready, why = waits_done(code, index, rule, False, units, drained)
-    if units[UNIT_FREE, unit] >= ready:
-        ready, why = units[UNIT_FREE, unit], WHY_UNIT
+    free = units[UNIT_FREE, unit]
+    # Results never overtake. Behind a deeper pipeline the vector unit waits until its own is as far
+    # from its end; what comes from device memory may be late, so weights wait until it is there.
+    if unit == VECTOR and units[POSITION, unit]:
+        free = max(free, drained[unit, units[POSITION, unit] - 1] - code[index, LATENCY])
+    if not code[index, PORT]:
+        free = max(free, units[ANSWERED, unit])
+    if free >= ready:
+        ready, why = free, WHY_UNIT
     if times[index, DISPATCHED] + 1 > ready:
         ready, why = times[index, DISPATCHED] + 1, WHY_DISPATCH
     held = banks_free(banks, READING, unit, code[index, READS])
@@ -242,7 +250,6 @@ def start(
     why: int,
     times: Any,
     units: Any,
-    drained: Any,
     popped: Any,
     banks: Any,
     one: Any,
@@ -251,12 +258,11 @@ def start(
     unit = code[index, UNIT]
     issued = when + code[index, ISSUE]
     end = issued + code[index, LATENCY]
-    if units[POSITION, unit]:
-        end = max(end, drained[unit, units[POSITION, unit] - 1] + 1)
     hold_banks(banks, READING, unit, code[index, READS], issued)
     hold_banks(banks, WRITING, unit, code[index, WRITES], end)
     if code[index, PORT]:
         one[PORT_FREE] = when + code[index, PORT]
+        units[ANSWERED, unit] = end
     units[UNIT_FREE, unit] = issued
     popped[unit, units[POPS, unit]] = when
     units[POPS, unit] += 1
@@ -326,7 +332,7 @@ def run(code: Any, lists: Any, rule: Any, loader_count: int, times: Any, units: 
         index = lists[unit, units[POSITION, unit]]
         done = True
         if unit != ARRAY:
-            start(code, index, when, ready, why, times, units, drained, popped, banks, one)
+            start(code, index, when, ready, why, times, units, popped, banks, one)
         elif one[SHIFTING] < 0:
             done = False
             shift_in(code, index, when, rule, units, popped, banks, loaders, one)

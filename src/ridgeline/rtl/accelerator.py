@@ -113,9 +113,11 @@ class Accelerator(Elaboratable):
             shape, issue, transfers, buffer, slots, parameters
         )
         m.submodules.stores = stores = StorePath(shape, issue, transfers, buffer)
+        moving = transfers.store_banks | transfers.from_buffer.held_banks
         m.d.comb += [
-            array.store_banks.eq(transfers.store_banks),
-            transfers.array_banks.eq(array.held_banks),
+            array.others_banks.eq(moving | vector.held_banks),
+            vector.others_banks.eq(moving | array.held_banks),
+            transfers.reading_banks.eq(array.held_banks | vector.reading_banks),
         ]
         m.submodules.holds = holds = WriteHolds(shape, issue)
         head = {unit: issue.queues[unit].head for unit in (Unit.LOAD, Unit.VECTOR)}

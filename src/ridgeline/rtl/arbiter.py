@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.hdl import Const, Elaboratable, Module, Signal
 
 from ridgeline.machine.instructions import Unit
-from ridgeline.rtl.registers import Bits
+from ridgeline.rtl.registers import Bits, named
 
 _TOGETHER, _FIRST, _SECOND = range(3)
 
@@ -16,13 +16,18 @@ class RequestOrder(Elaboratable):
     """Grants one of several units, in order of request; together, in the order of `units`.
 
     `ready[unit]`: its next instruction could start but for banks and port: this is the request.
-    `able[unit]`: banks and port allow it now. At most one of `granted` is set.
+    `able[unit]`: banks and port allow it now. `apart[a, b]`: the two need nothing in common, so
+    both may be granted at once.
     """
 
     def __init__(self, units: tuple[Unit, ...]) -> None:
         self.units = units
         self.ready = {unit: Signal(name=f"{unit.name.lower()}_ready") for unit in units}
         self.able = {unit: Signal(name=f"{unit.name.lower()}_able") for unit in units}
+        self.apart = {
+            pair: Signal(name=f"{pair[0].name}_{pair[1].name}_apart".lower())
+            for pair in combinations(units, 2)
+        }
         self.granted = {unit: Signal(name=f"{unit.name.lower()}_granted") for unit in units}
 
     def elaborate(self, platform: object) -> Module:
@@ -45,10 +50,33 @@ class RequestOrder(Elaboratable):
                 m.d.sync += order.eq(_FIRST)
             with m.Elif(~waits_first):
                 m.d.sync += order.eq(_SECOND)
+        against = self._against(m, candidate, precedes)
         for unit in self.units:
             granted = candidate[unit]
             for other in self.units:
                 if other is not unit:
-                    granted = granted & ~(candidate[other] & precedes[other, unit])
+                    granted = granted & ~(against[other, unit] & ~self._loses(against, other, unit))
             m.d.comb += self.granted[unit].eq(granted)
         return m
+
+    def _against(
+        self, m: Module, candidate: dict[Unit, Bits], precedes: dict[tuple[Unit, Unit], Bits]
+    ) -> dict[tuple[Unit, Unit], Bits]:
+        """Whether the first goes before the second, and leaves it nothing."""
+        found: dict[tuple[Unit, Unit], Bits] = {}
+        for first, second in precedes:
+            pair = (first, second)
+            apart = self.apart[pair if pair in self.apart else (second, first)]
+            name = f"{first.name}_against_{second.name}".lower()
+            found[first, second] = named(
+                m, candidate[first] & precedes[first, second] & ~apart, name
+            )
+        return found
+
+    def _loses(self, against: dict[tuple[Unit, Unit], Bits], unit: Unit, beside: Unit) -> Bits:
+        """Whether a third one takes from `unit` what it needs; of three, none can lose to more."""
+        lost: Bits = Const(0)
+        for third in self.units:
+            if third not in (unit, beside):
+                lost = lost | against[third, unit]
+        return lost

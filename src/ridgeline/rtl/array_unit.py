@@ -26,8 +26,8 @@ POSITION_BITS = 26
 class ArrayUnit(Elaboratable):
     """Takes MatMuls from its queue. `started` for a cycle when one begins to stream.
 
-    `held_banks` are those whose read port it uses beyond this cycle; `store_banks` the store
-    unit's, which it must not touch.
+    `held_banks` are those whose read port it uses beyond this cycle; `others_banks` those that
+    others do, which it must not touch.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ArrayUnit(Elaboratable):
         self.queue = issue.queues[Unit.ARRAY]
         self.started = Signal(name="array_started")
         self.held_banks = Signal(shape.banks)
-        self.store_banks = Signal(shape.banks)
+        self.others_banks = Signal(shape.banks)
         self.array = MacArray(shape.rows, shape.cols)
         self.entry = Signal(shape.entry_bits, reset_less=True)
 
@@ -116,7 +116,7 @@ class ArrayUnit(Elaboratable):
             waiting
             & waits_met(word, self.issue.counts, UNITS)
             & (~walk.busy | walk.last)
-            & ~(banks & self.store_banks).any(),
+            & ~(banks & self.others_banks).any(),
             "starts",
         )
         m.d.comb += self.started.eq(starts)

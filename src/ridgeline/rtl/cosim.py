@@ -18,12 +18,16 @@ from ridgeline.machine.description import Machine
 from ridgeline.machine.execute import Arrays, checked_inputs
 from ridgeline.machine.instructions import HALT_OPCODE, Instruction, Store
 from ridgeline.machine.program import WORD_BYTES, DeviceSegment, Program
+from ridgeline.machine.simulate import simulate
 from ridgeline.rtl.build import simulator
 from ridgeline.rtl.shape import UNITS
 from ridgeline.rtl.support import require_program
 
-MOST_CYCLES = 50_000_000
-"""A segment that takes longer is taken for hung."""
+MOST_TIMES = 16
+"""A segment that takes so many times the program's cycles, stalls or not, is taken for hung."""
+
+LEAST_LIMIT_CYCLES = 100_000
+"""No limit is below this: it leaves time to copy the unified buffer out."""
 
 _HALT = HALT_OPCODE.to_bytes(WORD_BYTES, "little")
 
@@ -90,6 +94,15 @@ def cosimulate_many(
     return [_decode(case, reader) for case in cases]
 
 
+def limit_cycles(program: Program) -> int:
+    """Cycles after which a segment of the program is taken for hung."""
+    machine = program.machine
+    lines = machine.unified_buffer
+    bursts = lines.lines * -(-lines.line_bytes // machine.device_memory.burst_bytes)
+    copying = int(bursts * machine.burst_cycles)
+    return MOST_TIMES * (simulate(program).cycles + copying) + LEAST_LIMIT_CYCLES
+
+
 def _dump_address(program: Program) -> int:
     """Where the unified buffer is copied to at the end: beyond the program's device memory."""
     return -(-program.device_bytes // 64) * 64
@@ -128,7 +141,7 @@ def _encode(case: CosimCase) -> bytes:
     segments.append(_words((_dump(machine, start),)))
     # Zero means no stalls, so seeds begin at one.
     seed = 0 if case.stalls_seed is None else (case.stalls_seed + 1) * 0x9E3779B97F4A7C15 % 2**64
-    head = struct.pack("<4Q", seed, MOST_CYCLES, len(segments), total)
+    head = struct.pack("<4Q", seed, limit_cycles(program), len(segments), total)
     parts = [struct.pack("<Q", len(words) // WORD_BYTES) + words for words in segments]
     return head + memory.tobytes() + b"".join(parts)
 
@@ -174,7 +187,7 @@ def _decode(case: CosimCase, reader: _Reader) -> CosimResult:
         tables = [[reader.numbers(reader.number()) for _ in UNITS] for _ in range(2)]
         if not taken:
             raise RidgelineError(
-                f"the hardware did not finish segment {number} in {MOST_CYCLES} cycles",
+                f"the hardware did not finish segment {number} in {limit_cycles(program):,} cycles",
                 where=f"program {program.name}",
             )
         if number < len(segments):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from ridgeline.machine.latencies import LATENCIES, Latencies
-from ridgeline.rtl import requantize
+from ridgeline.rtl import elementwise, multiply_add, requantize
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +22,35 @@ FEED = (Stage("unified-buffer read"), Stage("bank and sign"), Stage("zero point 
 ACCUMULATE = (Stage("accumulator read"), Stage("addition"), Stage("write and count"))
 """From the array's sums to the count."""
 
+REQUANTISE = (Stage("requantise lane", requantize.STAGES), Stage("write and count"))
+"""From a sum to the count."""
+
+OPERAND = (
+    Stage("unified-buffer read"),
+    Stage("bank"),
+    Stage("turn to lane 0"),
+    Stage("zero point"),
+    Stage("product"),
+)
+"""From a line's address to operands, or their products, in the vector unit."""
+
 DEPTHS: dict[str, tuple[Stage, ...]] = {
     "load": (Stage("response"), Stage("buffer write"), Stage("count")),
     "store": (Stage("unified-buffer read"), Stage("write queue"), Stage("write and count")),
     "weights": (Stage("response"), Stage("zero point and slot write"), Stage("count")),
+    "weights_from_buffer": (
+        Stage("unified-buffer read"),
+        Stage("zero point and slot write"),
+        Stage("count"),
+    ),
     "array": FEED + ACCUMULATE,
-    "vector": (
-        Stage("accumulator read"),
-        Stage("requantise lane", requantize.STAGES),
+    "vector": (Stage("accumulator read"), *REQUANTISE),
+    "vector_from_buffer": (*OPERAND, Stage("sum"), *REQUANTISE),
+    "vector_real": (
+        *OPERAND,
+        Stage("first multiply-add", elementwise.SECOND_PASS),
+        Stage("second multiply-add", multiply_add.STAGES),
+        Stage("nearest integer and clamp", requantize.STAGES - requantize.REAL_STAGE),
         Stage("write and count"),
     ),
 }

@@ -33,7 +33,7 @@ class WritePort:
 class UnifiedBuffer(Elaboratable):
     """Banks of lines, each bank with one read and one write port.
 
-    Two readers and two writers may work at once as long as they use different banks, which the
+    Four readers and two writers may work at once as long as they use different banks, which the
     issue logic sees to.
     """
 
@@ -42,6 +42,9 @@ class UnifiedBuffer(Elaboratable):
         line = shape.line_bytes * 8
         self.array = ReadPort("buffer_array", shape.line_bits, line)
         self.store = ReadPort("buffer_store", shape.line_bits, line)
+        self.vector_read = ReadPort("buffer_vector_read", shape.line_bits, line)
+        self.weights = ReadPort("buffer_weights", shape.line_bits, line)
+        self.readers = (self.array, self.vector_read, self.weights, self.store)
         self.vector = WritePort("buffer_vector", shape.line_bits, line, shape.line_bytes)
         self.load = WritePort("buffer_load", shape.line_bits, line, shape.line_bytes)
 
@@ -57,24 +60,25 @@ class UnifiedBuffer(Elaboratable):
             )
             m.submodules[f"bank_{bank}"] = cells
             reading, writing = cells.read_port(), cells.write_port(granularity=8)
-            array = named(
-                m, self.array.enable & self._in(self.array.address, bank), f"array_{bank}"
-            )
-            store = named(
-                m, self.store.enable & self._in(self.store.address, bank), f"store_{bank}"
-            )
+            reads = [
+                named(m, port.enable & self._in(port.address, bank), f"{port.address.name}_{bank}")
+                for port in self.readers
+            ]
+            address = self.readers[-1].address
+            for port, here in zip(self.readers[:-1], reads[:-1], strict=True):
+                address = Mux(here, port.address, address)
             vector = named(m, self._in(self.vector.address, bank), f"vector_{bank}")
             load = named(m, self._in(self.load.address, bank), f"load_{bank}")
             by_vector = named(m, vector & self.vector.mask.any(), f"by_vector_{bank}")
             m.d.comb += [
-                reading.en.eq(array | store),
-                reading.addr.eq(Mux(array, self.array.address, self.store.address)[:below]),
+                reading.en.eq(Cat(*reads).any()),
+                reading.addr.eq(address[:below]),
                 writing.addr.eq(Mux(by_vector, self.vector.address, self.load.address)[:below]),
                 writing.data.eq(Mux(by_vector, self.vector.data, self.load.data)),
                 writing.en.eq(Mux(by_vector, self.vector.mask, Mux(load, self.load.mask, 0))),
             ]
             outputs.append(reading.data)
-        for port in (self.array, self.store):
+        for port in self.readers:
             chosen = register(m, port.address[below:], f"{port.data.name}_bank")
             m.d.comb += port.data.eq(Array(outputs)[chosen] if shape.banks > 1 else outputs[0])
         return m

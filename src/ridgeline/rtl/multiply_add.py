@@ -24,10 +24,13 @@ ADDEND_STAGE = 2
 """The addend is looked at so many cycles after the factor and the scale."""
 
 SIGNIFICAND_BITS = 24
+ADDED_FACTOR_BITS = 10
+"""Of a factor whose product something is added to: one operand of the array, with its sign. So a
+sum fits 64 bits, which simulators have a word for."""
 _PRODUCT_BITS = FACTOR_BITS - 1 + SIGNIFICAND_BITS
 _BELOW = 3
 """Bits below the product's lowest one; what lies lower still only says that there is something."""
-_FARTHEST = _PRODUCT_BITS + 1
+_FARTHEST = ADDED_FACTOR_BITS - 1 + SIGNIFICAND_BITS + 1
 """Higher above the product's lowest bit than that, an addend hides all of it but its sign."""
 _LOWEST = -(SIGNIFICAND_BITS + _BELOW)
 _FRAME = _BELOW + _FARTHEST + SIGNIFICAND_BITS + 1
@@ -64,7 +67,8 @@ def later(m: Module, real: Real, cycles: int, name: str) -> Real:
 
 
 def multiply_add(m: Module, factor: Bits, scale: Real, addend: Real, name: str) -> Real:
-    """factor * scale + addend, rounded once; `factor` is a signed integer of FACTOR_BITS.
+    """factor * scale + addend, rounded once; `factor` is a signed integer of FACTOR_BITS, of
+    ADDED_FACTOR_BITS unless the addend is 0.
 
     `addend` is looked at ADDEND_STAGE cycles after the others.
     """
@@ -97,20 +101,22 @@ def _aligned(
     close = Mux(alone | ~addend.significand.any(), 0, apart)
     beyond = named(m, close > _FARTHEST, f"{name}_beyond")
     below = named(m, close < _LOWEST, f"{name}_below")
-    place = Mux(beyond, _FARTHEST, Mux(below, _LOWEST, close)) - _LOWEST
-    amount = keep(named(m, place, f"{name}_place")[:7], "amount")
+    place = named(m, Mux(beyond, _FARTHEST, Mux(below, _LOWEST, close)) + _BELOW, f"{name}_place")
+    left = keep(Mux(place < 0, 0, place)[:6], "left")
+    right = keep(Mux(place < 0, -place, 0)[:5], "right")
     kept = keep(Mux(beyond, 1, product << _BELOW)[:_FRAME], "kept_product")
     # Beyond, the frame hangs on the addend: its lowest bit is so far below that of the addend.
     where = Mux(alone, addend.exponent, Mux(beyond, addend.exponent - _FARTHEST, base)) - _BELOW
     exponent = keep(named(m, where, f"{name}_where"), "frame_exponent_1")
     signs = (keep(minus, "product_negative_3"), keep(addend.negative, "addend_negative_3"))
     significand = keep(addend.significand, "addend_kept")
-    wide = named(m, significand << amount, f"{name}_shifted")
-    low = -_LOWEST - _BELOW
+    # To the right by at most its own length, else to the left.
+    moved = named(m, Cat(Const(0, SIGNIFICAND_BITS), significand) >> right, f"{name}_moved")
+    placed = named(m, moved[SIGNIFICAND_BITS:] << left, f"{name}_placed")
     return {
         "product": keep(kept, "frame_product"),
-        "addend": keep(wide[low : low + _FRAME], "frame_addend"),
-        "sticky": keep(wide[:low].any(), "frame_sticky"),
+        "addend": keep(placed[:_FRAME], "frame_addend"),
+        "sticky": keep(moved[:SIGNIFICAND_BITS].any(), "frame_sticky"),
         "signs": tuple(keep(s, f"sign_{i}") for i, s in enumerate(signs)),
         "exponent": keep(exponent, "frame_exponent_2"),
     }
@@ -148,12 +154,12 @@ def _rounded(m: Module, total: Bits, minus: Bits, exponent: Bits, name: str) -> 
     width = len(total)
     value: Bits = total
     zeros: list[Bits] = []
-    for step, amount in enumerate((64, 32, 16, 8, 4, 2, 1)):
+    for step, amount in enumerate((32, 16, 8, 4, 2, 1)):
         empty = named(m, ~value[width - amount :].any(), f"{name}_empty_{amount}")
         moved = Cat(Const(0, amount), value[: width - amount])
         value = named(m, Mux(empty, moved, value), f"{name}_normal_{amount}")
         zeros.insert(0, empty)
-        if step in (2, 6):
+        if step in (2, 5):
             value = register(m, value, f"{name}_normal_kept_{amount}")
             zeros = [register(m, z, f"{name}_zeros_{amount}_{i}") for i, z in enumerate(zeros)]
     minus = delay(m, minus, 3, f"{name}_result_negative")

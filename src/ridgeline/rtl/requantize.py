@@ -19,15 +19,24 @@ STAGES = 12
 SCALE_STAGE = 5
 """The scale is looked at so many cycles after the accumulator's value, with the bias."""
 
+REAL_STAGE = 9
+"""What takes the place of the product by the scale is looked at then."""
+
 BOUND_STAGE = 10
 """The zero point is looked at then, the limits one cycle later."""
+
+SHIFT_BITS = 12
+"""Of the right shift from a product to an integer."""
 
 _SATURATED = 1 << 19
 """Beyond every limit, which have 17 bits."""
 
 
 class RequantizeLane(wiring.Component):
-    """bits of `accumulator` and `bias` (cycle 0), `scale` (cycle 5), limits -> `stored` (12)."""
+    """bits of `accumulator` and `bias` (cycle 0), `scale` (cycle 5), limits -> `stored` (12).
+
+    With `real` (cycle 9) the number `real_significand` / 2^`real_shift` goes the rest of the way.
+    """
 
     def __init__(self) -> None:
         super().__init__(
@@ -35,6 +44,10 @@ class RequantizeLane(wiring.Component):
                 "accumulator": In(signed(SUM_BITS)),
                 "bias": In(signed(SUM_BITS)),
                 "scale": In(32),
+                "real": In(1),
+                "real_negative": In(1),
+                "real_significand": In(24),
+                "real_shift": In(signed(SHIFT_BITS)),
                 "zero_point": In(signed(9)),
                 "low": In(signed(17)),
                 "high": In(signed(17)),
@@ -47,15 +60,20 @@ class RequantizeLane(wiring.Component):
         total = register(m, (self.accumulator + self.bias)[:SUM_BITS], "total")
         negative = total[-1]
         magnitude = register(m, Mux(negative, -total, total)[:SUM_BITS], "magnitude")
-        sign = delay(m, negative, 9, "sign")
+        sign = delay(m, negative, REAL_STAGE - 1, "sign")
         kept, zeros = self._normalise(m, magnitude)
         carry = rounds_up(kept[7], kept[:7].any(), kept[8])
         fraction = register(m, kept[8:] + carry, "fraction")
         product, exponent = self._multiply(m, fraction, zeros)
         rounded, shift = self._round_product(m, product, exponent)
-        whole, up = nearest_integer(m, rounded, shift)
-        result = whole + up
-        stored = register(m, Mux(sign, -result, result) + self.zero_point, "offset")
+        whole, up = nearest_integer(
+            m,
+            named(m, Mux(self.real, self.real_significand, rounded), "value"),
+            named(m, Mux(self.real, self.real_shift, shift).as_signed(), "value_shift"),
+        )
+        minus = register(m, Mux(self.real, self.real_negative, sign), "minus")
+        result = named(m, whole + up, "result")
+        stored = register(m, Mux(minus, -result, result) + self.zero_point, "offset")
         bounded = Mux(stored < self.low, self.low, Mux(stored > self.high, self.high, stored))
         m.d.comb += self.stored.eq(register(m, bounded[:8], "bounded"))
         return m

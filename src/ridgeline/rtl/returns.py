@@ -43,9 +43,13 @@ class ReturnPath(Elaboratable):
         m = Module()
         tag = self._remember(m)
         valid = register(m, self.response_valid, "valid", control=True)
+        on_chip, row = self._row(m, tag)
+        own = register(m, on_chip, "row_on_chip", control=True)
         answer: Bits = register(m, self.response_data, "answer")
+        # A Load's data may come in the same cycle as a row that is on chip.
+        line: Bits = register(m, self.buffer.weights.data, "line")
         loads = named(m, valid & (tag.kind == LOAD), "loads")
-        weighs = named(m, valid & (tag.kind == WEIGHTS), "weighs")
+        weighs = named(m, (valid & (tag.kind == WEIGHTS)) | own, "weighs")
         sets = named(m, valid & (tag.kind == PARAMETERS), "sets")
         line_bytes = self.shape.line_bytes
         used: Bits = Cat(*(tag.extent > i for i in range(line_bytes)))
@@ -53,7 +57,7 @@ class ReturnPath(Elaboratable):
             self.buffer.load.address.eq(tag.target),
             self.buffer.load.data.eq(answer[: line_bytes * 8] << Cat(Const(0, 3), tag.lane)),
             self.buffer.load.mask.eq(Mux(loads, used << tag.lane, 0)),
-            self.slots.write.address.eq(tag.target),
+            self.slots.write.address.eq(row.target),
             self.slots.write.mask.eq(weighs),
             self.parameters.valid.eq(sets),
             self.parameters.group.eq(tag.target[: self.shape.group_bits]),
@@ -64,19 +68,47 @@ class ReturnPath(Elaboratable):
                 delay(m, loads & tag.last, spare("load"), "loaded", control=True)
             ),
             self.issue.drained[Unit.WEIGHTS].eq(
-                delay(m, (weighs | sets) & tag.last, spare("weights"), "weighed", control=True)
+                delay(m, (weighs | sets) & row.last, spare("weights"), "weighed", control=True)
             ),
         ]
-        self._weights(m, tag, answer, used)
+        self._weights(m, row, Mux(own, row.lane, 0), Mux(own, line, answer[: line_bytes * 8]))
         return m
 
-    def _weights(self, m: Module, tag: Bits, answer: Bits, used: Bits) -> None:
-        """A row of weights turned to its column: left of it as many zeros as the array is wide."""
+    def _row(self, m: Module, tag: Bits) -> tuple[Bits, Bits]:
+        """Whether a row from the unified buffer comes in this cycle; the tag of the row, from there
+        or from device memory, that is in `answer`.
+        """
+        rows, layout = self.transfers.from_buffer, tag_layout(self.shape)
+        read = Signal(layout, name="row_read", reset_less=True)
+        kept = Signal(layout, name="row_kept", reset_less=True)
+        row = Signal(layout, name="row")
+        m.d.sync += [
+            read.last.eq(rows.last),
+            read.target.eq(rows.target),
+            read.extent.eq(rows.extent),
+            read.lane.eq(rows.lane),
+            read.zero_point.eq(rows.zero_point),
+            read.signed.eq(rows.signed),
+            read.column.eq(rows.column),
+            kept.eq(read),
+        ]
+        on_chip = register(m, rows.valid, "row_comes", control=True)
+        m.d.comb += row.eq(tag)
+        with m.If(register(m, on_chip, "row_came", control=True)):
+            m.d.comb += row.eq(kept)
+        return on_chip, row
+
+    def _weights(self, m: Module, tag: Bits, lane: Bits, answer: Bits) -> None:
+        """A row of weights turned to its column: left of it as many zeros as the array is wide.
+
+        `lane`: the byte of `answer` at which the row begins.
+        """
+        used = Cat(*(tag.extent > i for i in range(self.shape.line_bytes)))
         cols = self.shape.cols
         # A column beyond the array makes this negative, and as unsigned it shifts all out.
         turn = named(m, (cols - tag.column).as_unsigned(), "turn")
         padded = named(m, Cat(Const(0, cols * 8), answer[: cols * 8]), "padded")
-        row: Bits = padded >> Cat(Const(0, 3), turn)
+        row: Bits = padded >> Cat(Const(0, 3), named(m, turn + lane, "turn_of_row"))
         filled: Bits = named(m, Cat(Const(0, cols), used[:cols]), "padded_used") >> turn
         for col in range(cols):
             byte = row.word_select(col, 8)

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import (
+    Elementwise,
     Instruction,
     Load,
     LoadParams,
     LoadWeights,
+    Lookup,
     MatMul,
     Requant,
     Store,
     Unit,
+    WindowReduce,
 )
 from ridgeline.machine.instructions.weights import PARAMETER_BYTES
 
@@ -25,7 +28,7 @@ UNIT_KINDS: dict[Unit, tuple[type[Instruction], ...]] = {
     Unit.STORE: (Store,),
     Unit.WEIGHTS: (LoadWeights, LoadParams),
     Unit.ARRAY: (MatMul,),
-    Unit.VECTOR: (Requant,),
+    Unit.VECTOR: (Requant, Elementwise, WindowReduce, Lookup),
 }
 """What each unit's decoder knows."""
 
@@ -85,6 +88,10 @@ class Shape:
     def extent_bits(self) -> int:
         """Bits of a number of bytes or channels, at most a line of them."""
         return self.line_bytes.bit_length()
+
+    def has(self, *operations: str) -> bool:
+        """Whether the vector unit has any of these operations."""
+        return not set(operations).isdisjoint(self.machine.vector.operations)
 
     @property
     def row_bits(self) -> int:

@@ -6,8 +6,14 @@ from collections import Counter
 
 from ridgeline.errors import RidgelineError
 from ridgeline.machine.description import Machine
-from ridgeline.machine.instructions import Instruction, LoadWeights, MatMul, Requant
+from ridgeline.machine.instructions import (
+    Elementwise,
+    Instruction,
+    LoadWeights,
+    WindowReduce,
+)
 from ridgeline.machine.instructions.array import INT16
+from ridgeline.machine.instructions.vector import ADD, FLOAT_AVERAGE, RESCALE, SUM_AVERAGE
 from ridgeline.machine.instructions.word import COUNT_BITS
 from ridgeline.machine.program import DeviceSegment, Program
 from ridgeline.rtl.shape import COVERED_KINDS
@@ -17,6 +23,10 @@ MOST_ROWS = 64
 
 MOST_LATENCY_CYCLES = 1024
 """Deeper queues of read tags are not built."""
+
+
+REAL_RANGE = 64
+"""Binary exponents of the constants of QLinearAdd and QLinearMul, so that no exponent overflows."""
 
 
 def unsupported(machine: Machine) -> list[str]:
@@ -45,6 +55,11 @@ def _array_rules(machine: Machine) -> _Rules:
         (
             not 2 <= array.rows <= MOST_ROWS,
             f"array.rows={array.rows}: from 2 to {MOST_ROWS} are built",
+        ),
+        (
+            "lookup" in vector.operations and array.rows & (array.rows - 1) != 0,
+            f"array.rows={array.rows} with vector.operations 'lookup': only a power of two is"
+            f" built; nearest {1 << (array.rows.bit_length() - 1)}",
         ),
         (
             array.weight_rows_per_cycle != 1,
@@ -108,15 +123,41 @@ def unsupported_instruction(instruction: Instruction) -> str:
     name = type(instruction).__name__
     if type(instruction) not in COVERED_KINDS:
         return f"{name} is not built"
-    if isinstance(instruction, LoadWeights) and instruction.from_buffer:
-        return f"{name} from the unified buffer is not built"
     if isinstance(instruction, LoadWeights) and instruction.transposed:
         return f"{name} of a transposed tile is not built"
-    if isinstance(instruction, MatMul) and instruction.format == INT16:
+    if INT16 in (getattr(instruction, "format", 0), getattr(instruction, "out_format", 0)):
         return f"{name} of int16 is not built"
-    if isinstance(instruction, Requant) and instruction.out_format == INT16:
-        return f"{name} to int16 is not built"
+    if isinstance(instruction, Elementwise):
+        return _unsupported_elementwise(instruction)
+    if isinstance(instruction, WindowReduce):
+        return _unsupported_window(instruction)
     return ""
+
+
+def _unsupported_elementwise(one: Elementwise) -> str:
+    if one.operation == RESCALE:
+        if one.scale_b != 1:
+            return f"Elementwise that divides, by {one.scale_b:g}, is not built"
+        return _negative_scale("Elementwise", one.scale_a)
+    scales = (one.scale_a, one.offset, one.scale_b if one.operation == ADD else 0)
+    for value in scales:
+        if value and not 2.0**-REAL_RANGE <= abs(value) <= 2.0**REAL_RANGE:
+            return (
+                f"Elementwise with {value:g}, beyond 2^{REAL_RANGE} or its reciprocal, is not built"
+            )
+    return ""
+
+
+def _unsupported_window(one: WindowReduce) -> str:
+    if one.operation == FLOAT_AVERAGE:
+        return "WindowReduce that averages in float32 is not built"
+    if one.operation == SUM_AVERAGE:
+        return _negative_scale("WindowReduce", one.scale_a)
+    return ""
+
+
+def _negative_scale(name: str, scale: float) -> str:
+    return f"{name} with the scale {scale:g}, below 0, is not built" if scale < 0 else ""
 
 
 def unsupported_instructions(program: Program) -> list[str]:
@@ -144,6 +185,5 @@ def require_program(program: Program) -> None:
         raise RidgelineError(
             "the hardware cannot run this program: " + "; ".join(reasons),
             where=f"program {program.name}",
-            fix="Compile with --device-only a model of convolutions and dense layers, which need"
-            " only Load, Store, LoadWeights, LoadParams, MatMul and Requant",
+            fix="Compile for an int8 machine with --device-only, which leaves out the host's work",
         )

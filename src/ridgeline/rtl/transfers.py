@@ -11,20 +11,18 @@ from amaranth.lib import data
 
 from ridgeline.machine.instructions import Load, LoadParams, LoadWeights, Store, Unit
 from ridgeline.machine.instructions.weights import PARAMETER_BYTES
+from ridgeline.machine.instructions.word import COUNT_BITS
 from ridgeline.rtl.arbiter import RequestOrder
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import UnifiedBuffer, WeightSlots
 from ridgeline.rtl.registers import Bits, named
 from ridgeline.rtl.shape import UNITS, WEIGHT_BITS, Shape
 from ridgeline.rtl.walk import Counts, Walk
+from ridgeline.rtl.weight_rows import COLUMN_BITS, BufferWeights, Columns
 from ridgeline.rtl.words import field, opcode, triple, waits_met
 
 PORT_UNITS = (Unit.LOAD, Unit.STORE, Unit.WEIGHTS)
 """Users of the port; the order is the tie rule."""
-
-_WIDTHS = {spec.name: spec.width for spec in LoadWeights.layout()}
-COLUMN_BITS = _WIDTHS["column"]
-"""Of the column at which a row of weights begins, which may lie outside of the array."""
 
 LOAD, STORE, WEIGHTS, PARAMETERS = range(4)
 """What the engine moves."""
@@ -58,7 +56,7 @@ class Transfers(Elaboratable):
     ) -> None:
         self.shape, self.issue, self.buffer, self.slots = shape, issue, buffer, slots
         self.started = {unit: Signal(name=f"{unit.name.lower()}_started") for unit in PORT_UNITS}
-        self.array_banks = Signal(shape.banks)
+        self.reading_banks = Signal(shape.banks)
         self.vector_banks = Signal(shape.banks)
         self.store_banks = Signal(shape.banks)
         self.starting_load_banks = Signal(shape.banks)
@@ -69,9 +67,8 @@ class Transfers(Elaboratable):
         self.store_ready = Signal()
         self.address = Signal(shape.address_bits)
         self.tag = Signal(tag_layout(shape))
-        self.column = Signal(signed(COLUMN_BITS), reset_less=True)
-        self.block_rows = Signal(_WIDTHS["block_rows"], reset_less=True)
-        self.block_left = Signal(_WIDTHS["block_rows"], reset_less=True)
+        self.columns = Columns("transfer")
+        self.from_buffer = BufferWeights(shape, buffer, issue.queues[Unit.WEIGHTS].head)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -117,12 +114,8 @@ class Transfers(Elaboratable):
         return moves
 
     def _step_column(self, m: Module) -> None:
-        """Behind a row of weights: a block's last one moves the column on by the row's bytes."""
-        with m.If(self.block_left == 1):
-            m.d.sync += self.block_left.eq(self.block_rows)
-            m.d.sync += self.column.eq(self.column + self.request_bytes)
-        with m.Elif(self.block_rows != 0):
-            m.d.sync += self.block_left.eq(self.block_left - 1)
+        """Behind a row of weights."""
+        self.columns.step(m, self.request_bytes)
 
     def _start(self, m: Module, walk: Walk, kind: Signal, finishing: Bits) -> None:
         free = named(m, ~walk.busy | finishing, "port_is_free")
@@ -138,21 +131,38 @@ class Transfers(Elaboratable):
         }
         blocked = {
             Unit.LOAD: (banks[Unit.LOAD] & self.vector_banks).any(),
-            Unit.STORE: (banks[Unit.STORE] & self.array_banks).any(),
+            Unit.STORE: (
+                banks[Unit.STORE] & (self.reading_banks | self.from_buffer.held_banks)
+            ).any(),
             Unit.WEIGHTS: Const(0),
         }
+        on_chip = self._on_chip(m, heads[Unit.WEIGHTS])
+        able = {unit: free & ~blocked[unit] for unit in PORT_UNITS}
+        weights_banks = field(heads[Unit.WEIGHTS], LoadWeights, "banks")[: self.shape.banks]
+        meets = (weights_banks & (self.reading_banks | self.store_banks)).any()
+        able[Unit.WEIGHTS] = Mux(on_chip, ~meets, free)
         m.submodules.order = order = RequestOrder(PORT_UNITS)
+        m.d.comb += [
+            order.apart[Unit.LOAD, Unit.WEIGHTS].eq(on_chip),
+            order.apart[Unit.STORE, Unit.WEIGHTS].eq(
+                on_chip & ~(weights_banks & banks[Unit.STORE]).any()
+            ),
+        ]
         for unit in PORT_UNITS:
             queue = self.issue.queues[unit]
-            busy = walk.busy & owner[unit] & ~finishing
+            busy: Bits = walk.busy & owner[unit] & ~finishing
+            if unit is Unit.WEIGHTS:
+                busy = busy | self.from_buffer.busy | (on_chip & self._outstanding(m, on_chip))
             m.d.comb += [
                 order.ready[unit].eq(
                     queue.valid & ~busy & waits_met(heads[unit], self.issue.counts, UNITS)
                 ),
-                order.able[unit].eq(free & ~blocked[unit]),
+                order.able[unit].eq(able[unit]),
                 self.started[unit].eq(order.granted[unit]),
                 queue.pop.eq(order.granted[unit]),
             ]
+        m.submodules.from_buffer = self.from_buffer
+        m.d.comb += self.from_buffer.start.eq(self.started[Unit.WEIGHTS] & on_chip)
         held = Signal(self.shape.banks, reset_less=True)
         m.d.comb += [
             self.store_banks.eq(Mux(walk.busy & owner[Unit.STORE] & ~finishing, held, 0)),
@@ -162,6 +172,22 @@ class Transfers(Elaboratable):
             m.d.sync += held.eq(banks[Unit.STORE])
         self.target_last = walk.last
         self._take(m, walk, kind)
+
+    @staticmethod
+    def _on_chip(m: Module, word: Bits) -> Bits:
+        """Whether the weights unit's next instruction needs no port: its weights are on chip."""
+        loads = opcode(word) == LoadWeights.opcode
+        return named(m, loads & field(word, LoadWeights, "from_buffer"), "weights_on_chip")
+
+    def _outstanding(self, m: Module, on_chip: Bits) -> Bits:
+        """Whether weights or parameters from device memory are still to come, however late."""
+        number = Signal(COUNT_BITS, name="weights_number")
+        until = Signal(COUNT_BITS, name="weights_until")
+        starts = self.started[Unit.WEIGHTS]
+        m.d.sync += number.eq(number + starts)
+        with m.If(starts & ~on_chip):
+            m.d.sync += until.eq(number + 1)
+        return named(m, until > self.issue.counts[Unit.WEIGHTS], "weights_outstanding")
 
     def _take(self, m: Module, walk: Walk, kind: Signal) -> None:
         """Registers of the descriptor that starts."""
@@ -177,8 +203,14 @@ class Transfers(Elaboratable):
             self._take_buffer_transfer(m, walk, tag, store, Store)
         with m.If(self.started[Unit.WEIGHTS]):
             with m.If(opcode(weights) == LoadWeights.opcode):
-                m.d.sync += kind.eq(WEIGHTS)
-                self._take_weights(m, walk, tag, weights)
+                m.d.comb += [
+                    self.slots.fill.eq(1),
+                    self.slots.fill_slot.eq(field(weights, LoadWeights, "slot")),
+                    self.slots.fill_rows.eq(field(weights, LoadWeights, "k")),
+                ]
+                with m.If(~field(weights, LoadWeights, "from_buffer")):
+                    m.d.sync += kind.eq(WEIGHTS)
+                    self._take_weights(m, walk, tag, weights)
             with m.Else():
                 m.d.sync += kind.eq(PARAMETERS)
                 self._take_parameters(m, walk, tag, weights)
@@ -187,7 +219,7 @@ class Transfers(Elaboratable):
             self.tag.kind.eq(kind),
             self.tag.target.eq(walk["target"]),
             self.tag.last.eq(walk.last),
-            self.tag.column.eq(self.column),
+            self.tag.column.eq(self.columns.current),
         ]
 
     def _take_buffer_transfer(
@@ -227,14 +259,7 @@ class Transfers(Elaboratable):
             tag.extent.eq(of("n")),
             tag.signed.eq(of("signed")),
             tag.zero_point.eq(of("zero_point")),
-            self.column.eq(of("column")),
-            self.block_rows.eq(of("block_rows")),
-            self.block_left.eq(of("block_rows") - of("block_row")),
-        ]
-        m.d.comb += [
-            self.slots.fill.eq(1),
-            self.slots.fill_slot.eq(slot),
-            self.slots.fill_rows.eq(of("k")),
+            *self.columns.start(word),
         ]
 
     def _take_parameters(self, m: Module, walk: Walk, tag: Bits, word: Bits) -> None:

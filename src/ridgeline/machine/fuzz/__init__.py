@@ -6,6 +6,7 @@ once, sums accumulated back to back, bank conflicts, contention for the port, sc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,14 @@ def random_program(
     *,
     kinds: frozenset[type[Instruction]] | None = None,
     length: int | None = None,
-    weights_from_device_only: bool = False,
+    accepts: Callable[[Instruction], bool] | None = None,
 ) -> Program:
     """A legal program of `length` instructions (default 10 to 60) of the given kinds (default all).
 
     Its inputs are made by `random_inputs`; its device output "memory" is the whole device memory,
-    its host output "host" the whole host memory. `weights_from_device_only` leaves out LoadWeights
-    from the unified buffer and transposed ones.
+    its host output "host" the whole host memory. `accepts`: which instructions may be in it.
     """
-    maker = Maker(machine, Draw(rng), kinds or ALL_KINDS, weights_from_device_only)
+    maker = Maker(machine, Draw(rng), kinds or ALL_KINDS, accepts)
     for _ in range(length or maker.draw.between(10, 60)):
         maker.add()
     maker.close()

@@ -50,6 +50,10 @@ _SHARES: dict[type[Instruction], int] = {
 }
 
 
+def _any(instruction: Instruction) -> bool:
+    return True
+
+
 class Maker:
     """Draws instructions one by one, keeping what the next must fit to."""
 
@@ -58,11 +62,12 @@ class Maker:
         machine: Machine,
         draw: Draw,
         kinds: frozenset[type[Instruction]],
-        weights_from_device_only: bool,
+        accepts: Callable[[Instruction], bool] | None = None,
     ) -> None:
         self.machine = machine
+        self.accepts = accepts or _any
         self.draw = draw
-        self.operands = Operands(machine, draw, weights_from_device_only)
+        self.operands = Operands(machine, draw)
         self.device_bytes = self.operands.device_bytes
         self.instructions: list[Instruction] = []
         self.issued = [0] * len(Unit)
@@ -97,7 +102,7 @@ class Maker:
     def add(self) -> None:
         """Draw one more instruction, with its banks and perhaps waits that nothing needs."""
         one = self._drawn()
-        while overlap_faults(one) or self._reads_open_sums(one):
+        while not self.accepts(one) or overlap_faults(one) or self._reads_open_sums(one):
             one = self._drawn()
         self._append(replace(one, waits=self._random_waits()))
 

@@ -25,9 +25,8 @@ from ridgeline.machine.instructions.weights import PARAMETER_BYTES
 class Operands(VectorMaker):
     """Draws instructions without banks and waits, each on its own."""
 
-    def __init__(self, machine: Machine, draw: Draw, weights_from_device_only: bool) -> None:
+    def __init__(self, machine: Machine, draw: Draw) -> None:
         super().__init__(machine, draw)
-        self.weights_from_device_only = weights_from_device_only
         self.device_bytes = DATA_START + max(4096, 4 * self.line_bytes * machine.array.rows)
 
     # Link, load, store and weights units.
@@ -76,9 +75,8 @@ class Operands(VectorMaker):
         k, n = self._depth(), self._width()
         if draw.chance(0.3):
             n = draw.between(1, min(3, n))
-        free = not self.weights_from_device_only
-        transposed = int(free and draw.chance(0.25))
-        from_buffer = int(free and draw.chance(0.25))
+        transposed = int(draw.chance(0.25))
+        from_buffer = int(draw.chance(0.25))
         rows, width = (n, k) if transposed else (k, n)
         if from_buffer:
             stride = draw.choice((1, 1, 2, 0, -1))

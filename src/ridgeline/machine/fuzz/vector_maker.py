@@ -119,7 +119,7 @@ class VectorMaker:
             zero_a=self.zero_point(code),
             zero_b=self.zero_point(code),
             scale_a=self._scale(),
-            scale_b=self._scale(),
+            scale_b=1.0 if operation == RESCALE and draw.chance(0.5) else self._scale(),
             offset=float(np.float32(draw.rng.uniform(-99, 99))),
         )
 

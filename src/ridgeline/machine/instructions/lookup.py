@@ -71,7 +71,7 @@ class Lookup(Counted, OutputFields):
         keeps 256-byte tables in its on-chip memory (ethos-u-vela, lut.py).
         """
         groups = -(-self.channels // machine.vector.lanes)
-        return Timing(table_lines(machine) + self.m * groups, LATENCIES.vector)
+        return Timing(table_lines(machine) + self.m * groups, LATENCIES.vector_from_buffer)
 
     def timed_by(self, machine: Machine) -> tuple[Any, ...]:
         return (self.m, self.channels)

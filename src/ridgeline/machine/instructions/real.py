@@ -97,7 +97,7 @@ class RealElementwise(TwoOperands, OutputFields):
     def timing(self, machine: Machine) -> Timing:
         """issue = vectors * ceil(channels / lanes) * operands read through one port."""
         groups = -(-self.channels // machine.vector.lanes)
-        return Timing(self.m * groups * self.operands, LATENCIES.vector)
+        return Timing(self.m * groups * self.operands, LATENCIES.vector_real)
 
     def timed_by(self, machine: Machine) -> tuple[Any, ...]:
         return (self.m, self.channels, self.operation)

@@ -38,6 +38,9 @@ Integers = npt.NDArray[np.int64]
 ADD, MUL, RESCALE = 0, 1, 2
 MAX, SUM_AVERAGE, FLOAT_AVERAGE, DEPTHWISE = 0, 1, 2, 3
 
+MOST_DEPTHWISE_TAPS = 256
+"""The weight lines of a depthwise WindowReduce lie in a memory of the vector unit so deep."""
+
 ELEMENTWISE_OPERATIONS = ("add", "mul", "rescale")
 WINDOW_OPERATIONS = ("max_pool", "average_pool", "average_pool", "depthwise")
 
@@ -205,7 +208,8 @@ class Elementwise(TwoOperands, OutputFields):
         operands = 1 if self.operation == RESCALE else 2
         groups = _lane_groups(machine, self.channels)
         wide = max(planes(self.format) * operands, planes(self.out_format))
-        return Timing(self.m * groups * wide, LATENCIES.vector)
+        deep = LATENCIES.vector_from_buffer if operands == 1 else LATENCIES.vector_real
+        return Timing(self.m * groups * wide, deep)
 
     def timed_by(self, machine: Machine) -> tuple[Any, ...]:
         return (self.m, self.channels, self.operation, self.format, self.out_format)
@@ -240,7 +244,8 @@ class WindowReduce(WindowFields, OutputFields):
     max: the largest stored value. sum average: the sum of (x - zero point) requantised by scale_a.
     float average: float32 sum, in tap order, of float32(scale_a * (x - zero point)), divided by the
     taps counted, divided by scale_b, plus the zero point, rounded once. depthwise: products with
-    the weight line of the tap (weight_line + tap number) summed, then bias, scale per channel.
+    the weight line of the tap (weight_line + tap number) summed, then bias, scale per channel; at
+    most 256 taps.
     """
 
     operation: int = bits(2, "0 max, 1 sum average, 2 float average, 3 depthwise")
@@ -352,7 +357,7 @@ class WindowReduce(WindowFields, OutputFields):
         wide = max(self.taps * planes(self.format), planes(self.out_format))
         walk = self.m * groups * wide
         weights = self.taps * groups if self.operation == DEPTHWISE else 0
-        return Timing(walk + weights, LATENCIES.vector)
+        return Timing(walk + weights, LATENCIES.vector_from_buffer)
 
     def timed_by(self, machine: Machine) -> tuple[Any, ...]:
         formats = (self.format, self.out_format)
