@@ -149,9 +149,7 @@ def test_a_program_that_the_hardware_lacks_is_refused(
     model.graph.node[1].attribute.append(onnx.helper.make_attribute("kernel_shape", [1, 1]))
     onnx.save(model, tmp_path / "mean.onnx")
     path = tmp_path / "mean.rlp"
-    ridgeline(
-        "compile", tmp_path / "mean.onnx", "--machine", "tiny-8", "--device-only", "-o", path
-    )
+    ridgeline("compile", tmp_path / "mean.onnx", "--machine", "tiny-8", "--device-only", "-o", path)
     ended = ridgeline("cosim", path)
     assert ended.code == 2
     assert "WindowReduce that averages in float32 is not built." in ended.err
