@@ -43,6 +43,7 @@ MACHINES: dict[str, tuple[str, ...]] = {
         "array.accumulator_entries=50",
         "vector.parameter_slots=1",
     ),
+    "fixed point": ("vector.requantize=fixed-point-31",),
 }
 PROGRAMS = 180
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from amaranth.sim import Simulator
 
 from ridgeline.machine.fuzz import random_inputs
@@ -22,7 +23,7 @@ from ridgeline.machine.instructions import (
 from ridgeline.machine.order import synchronise
 from ridgeline.machine.program import DeviceSegment, HostTensor, Program
 from ridgeline.numerics.formats import FORMATS
-from ridgeline.numerics.requantize import requantize
+from ridgeline.numerics.requantize import MODES, requantize
 from ridgeline.numerics.rounding import wrap
 from ridgeline.rtl.cosim import CosimCase, cosimulate_many
 from ridgeline.rtl.requantize import BOUND_STAGE, SCALE_STAGE, STAGES, RequantizeLane
@@ -53,17 +54,18 @@ def vectors() -> Vectors:
     return found
 
 
-def expected(given: Vectors) -> list[int]:
+def expected(given: Vectors, mode: str) -> list[int]:
     made: list[int] = []
     for accumulator, bias, scale, zero, low, high in given:
         total = wrap(np.asarray([accumulator + bias], np.int64), 32)
-        made.append(int(requantize(total, scale, zero, low, high)[0]) & 255)
+        made.append(int(requantize(total, scale, zero, low, high, mode)[0]) & 255)
     return made
 
 
-def test_lane_alone() -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_lane_alone(mode: str) -> None:
     given = vectors()
-    lane = RequantizeLane()
+    lane = RequantizeLane(mode)
     made: list[int] = []
 
     def at(cycle: int, stage: int) -> tuple[int, int, np.float32, int, int, int]:
@@ -84,15 +86,15 @@ def test_lane_alone() -> None:
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
-    assert made[STAGES:] == expected(given)
+    assert made[STAGES:] == expected(given, mode)
 
 
 SIDE, ENTRIES, ROUNDS, RECORDS = 4, 500, 64, 256
 
 
-def many_requants(rng: np.random.Generator) -> Program:
+def many_requants(rng: np.random.Generator, mode: str) -> Program:
     """500 different sums, requantised with 64 sets of parameters in turn and stored."""
-    machine = square_machine(SIDE, "unified_buffer.bytes=8192")
+    machine = square_machine(SIDE, "unified_buffer.bytes=8192", f"vector.requantize={mode}")
     start = RECORDS * 8
     output = start + ENTRIES * SIDE + SIDE * SIDE
     body: list[Instruction] = [
@@ -162,11 +164,12 @@ def parameters(rng: np.random.Generator) -> npt.NDArray[np.uint8]:
     return np.frombuffer(np.ascontiguousarray(words).tobytes(), np.uint8)
 
 
-def test_a_million_through_the_hardware() -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_a_million_through_the_hardware(mode: str) -> None:
     cases: list[CosimCase] = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        program = replace(many_requants(rng), name=f"requants {seed}")
+        program = replace(many_requants(rng, mode), name=f"requants {seed}")
         cases.append(CosimCase(program, random_inputs(program, rng)))
     checked = 0
     for case, result in zip(cases, cosimulate_many(cases), strict=True):

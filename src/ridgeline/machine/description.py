@@ -13,6 +13,7 @@ from math import lcm
 from typing import Literal
 
 from ridgeline.errors import RidgelineError
+from ridgeline.numerics.requantize import DEFAULT_MODE, MODES
 
 Dataflow = Literal["weight-stationary", "output-stationary", "input-stationary"]
 DATAFLOWS: tuple[str, ...] = ("weight-stationary", "output-stationary", "input-stationary")
@@ -182,9 +183,17 @@ class VectorUnit:
     lanes: int
     operations: tuple[str, ...]
     parameter_slots: int
+    requantize: str = DEFAULT_MODE
+    """How accumulators become stored integers: a row of `numerics.requantize.MODES`."""
 
     def __post_init__(self) -> None:
         _positive("vector.lanes", self.lanes, 4096)
+        _require(
+            self.requantize in MODES,
+            "vector.requantize",
+            f"'{self.requantize}' is not a way to requantise",
+            "Known: " + ", ".join(MODES),
+        )
         _positive("vector.parameter_slots", self.parameter_slots, 16)
         for name in self.operations:
             _require(
@@ -336,6 +345,13 @@ class Machine:
             f"{line_bytes} is not a multiple of array.rows ({array.rows}) and array.cols"
             f" ({array.cols}), so a vector could cross a line",
             f"Use {whole}, or leave it out",
+        )
+        _require(
+            self.vector.requantize == DEFAULT_MODE or array.accumulator_bits == 32,
+            "vector.requantize",
+            f"'{self.vector.requantize}' takes 32-bit accumulators, and array.accumulator_bits is"
+            f" {array.accumulator_bits}",
+            f"Use {DEFAULT_MODE}",
         )
         self._check_energy()
 

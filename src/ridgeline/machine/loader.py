@@ -44,7 +44,10 @@ _SECTIONS: dict[str, tuple[type[Any], dict[str, type]]] = {
         },
     ),
     "unified_buffer": (UnifiedBuffer, {"bytes": int, "banks": int, "line_bytes": int}),
-    "vector": (VectorUnit, {"lanes": int, "operations": list, "parameter_slots": int}),
+    "vector": (
+        VectorUnit,
+        {"lanes": int, "operations": list, "parameter_slots": int, "requantize": str},
+    ),
     "device_memory": (
         DeviceMemory,
         {
@@ -78,6 +81,7 @@ MAX_FILE_BYTES = 1 << 20
 _OPTIONAL = {
     "array.stream_after_rows",
     "unified_buffer.line_bytes",
+    "vector.requantize",
     "device_memory.lines_per_cycle",
     "description",
     "power.limit_watts",

@@ -80,10 +80,11 @@ def _requantize_onnxruntime(
 
 
 class SumRequantizer:
-    """`requantize` in mode "onnxruntime" of bias + sums that come as integers in floating point.
+    """`requantize` of bias + sums that come as integers in floating point.
 
-    The same integers by fewer passes over the data: what the operands' bounds decide (whether
-    float32 holds sum and bias exactly, whether an accumulator can wrap) is decided once.
+    In mode "onnxruntime" the same integers by fewer passes over the data: what the operands' bounds
+    decide (whether float32 holds sum and bias exactly, whether an accumulator can wrap) is decided
+    once.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class SumRequantizer:
         *,
         largest_sum: int,
         accumulator_bits: int,
+        mode: str = DEFAULT_MODE,
     ) -> None:
         """`bias` and `scale` one per entry of the last axis; |sum| <= largest_sum < 2^53 / 2."""
         largest = largest_sum + int(np.abs(bias).max(initial=0))
@@ -105,6 +107,8 @@ class SumRequantizer:
         self._scale = scale
         self._zero_point = np.float32(zero_point)
         self._low, self._high = np.float32(low - zero_point), np.float32(high - zero_point)
+        self._mode = mode
+        self._limits = low, high
 
     def requantize(self, sums: npt.NDArray[Any]) -> FloatArray:
         """Stored integers in float32 for float32 or float64 `sums`, which may be overwritten."""
@@ -112,6 +116,12 @@ class SumRequantizer:
         total += self._bias
         if self._wrapped_bits:
             total = wrap(total.astype(np.int64), self._wrapped_bits)
+        if self._mode != DEFAULT_MODE:
+            exact = total.astype(np.int64)
+            stored = requantize(
+                exact, self._scale, int(self._zero_point), *self._limits, self._mode
+            )
+            return stored.astype(np.float32)
         real = total.astype(np.float32, copy=False)
         with np.errstate(over="ignore", under="ignore"):
             np.multiply(real, self._scale, out=real)
@@ -157,20 +167,21 @@ def requantize_integer(
 def _requantize_fixed_point(
     accumulator: npt.NDArray[Any], scale: FloatArray, zero_point: npt.ArrayLike, low: int, high: int
 ) -> IntArray:
-    """A 31-bit multiplier and one shift that rounds half up; |accumulator| < 2^31, scale < 2^30.
+    """A fixed-point multiplier and one shift that rounds half up; |accumulator| <= 2^31.
 
     A float32 scale fits 31 bits, so this is floor(accumulator * scale + 1/2) of the exact product.
     """
     value = np.asarray(accumulator).astype(np.int64)
     if value.size and (value.max() >= 1 << 31 or value.min() < -(1 << 31)):
         raise ValueError("mode 'fixed-point-31' takes 32-bit accumulators")
-    if np.any(scale >= 2.0**30):
-        raise ValueError(f"mode 'fixed-point-31' takes scales below 2^30, got {scale.max()}")
-    significand, exponent = significand_and_exponent(scale)
-    product = value * (significand << 7)
-    shift = 7 - exponent
-    # The product is below 2^62: more than 62 places leave less than half a step.
-    rounded = np.where(shift > 62, 0, shift_right_half_up(product, np.minimum(shift, 62)))
+    # What is not finite is taken for the largest scale, as its exponent says to hardware.
+    finite = np.where(np.isfinite(scale), np.abs(scale), np.finfo(np.float32).max)
+    significand, exponent = significand_and_exponent(finite)
+    product = np.where(scale < 0, -value, value) * significand
+    # The product is below 2^56: more than 56 places leave less than half a step; and 0 or at least
+    # 2^23: to the left it is beyond every limit.
+    right = shift_right_half_up(product, np.clip(-exponent, 0, 57))
+    rounded = right << np.clip(exponent, 0, 6)
     return saturate(rounded + np.asarray(zero_point, np.int64), low, high)
 
 

@@ -1,15 +1,19 @@
-"""One lane of requantisation: `numerics.requantize_integer` as a pipeline.
+"""One lane of requantisation as a pipeline, in the machine's way (`numerics.requantize.MODES`).
 
-An int32 sum times a float32 scale with float32's two roundings, then the rounding to an integer,
-all half to even; only integers are involved.
+"onnxruntime": an int32 sum times a float32 scale with float32's two roundings, then the rounding to
+an integer, all half to even (`requantize_integer`). "fixed-point-31": the exact product, rounded
+once, half up, without what normalises and rounds to 24 bits. Only integers are involved.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from amaranth.hdl import Cat, Const, Module, Mux, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ridgeline.numerics.requantize import DEFAULT_MODE
 from ridgeline.rtl.registers import Bits, delay, named, register
 from ridgeline.rtl.shape import SUM_BITS
 
@@ -38,7 +42,10 @@ class RequantizeLane(wiring.Component):
     With `real` (cycle 9) the number `real_significand` / 2^`real_shift` goes the rest of the way.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mode: str = DEFAULT_MODE) -> None:
+        if mode not in _WAYS:
+            raise ValueError(f"no lane requantises in mode '{mode}'")
+        self.mode = mode
         super().__init__(
             {
                 "accumulator": In(signed(SUM_BITS)),
@@ -61,22 +68,65 @@ class RequantizeLane(wiring.Component):
         negative = total[-1]
         magnitude = register(m, Mux(negative, -total, total)[:SUM_BITS], "magnitude")
         sign = delay(m, negative, REAL_STAGE - 1, "sign")
-        kept, zeros = self._normalise(m, magnitude)
-        carry = rounds_up(kept[7], kept[:7].any(), kept[8])
-        fraction = register(m, kept[8:] + carry, "fraction")
-        product, exponent = self._multiply(m, fraction, zeros)
-        rounded, shift = self._round_product(m, product, exponent)
-        whole, up = nearest_integer(
-            m,
-            named(m, Mux(self.real, self.real_significand, rounded), "value"),
-            named(m, Mux(self.real, self.real_shift, shift).as_signed(), "value_shift"),
-        )
+        whole, up = _WAYS[self.mode](self, m, magnitude, sign)
         minus = register(m, Mux(self.real, self.real_negative, sign), "minus")
         result = named(m, whole + up, "result")
         stored = register(m, Mux(minus, -result, result) + self.zero_point, "offset")
         bounded = Mux(stored < self.low, self.low, Mux(stored > self.high, self.high, stored))
         m.d.comb += self.stored.eq(register(m, bounded[:8], "bounded"))
         return m
+
+    def in_float32(self, m: Module, magnitude: Bits, sign: Bits) -> tuple[Bits, Bits]:
+        """The nearest integer to float32's product, and whether to add one; from cycle 2 to 10."""
+        kept, zeros = self._normalise(m, magnitude)
+        carry = rounds_up(kept[7], kept[:7].any(), kept[8])
+        fraction = register(m, kept[8:] + carry, "fraction")
+        product, exponent = self._multiply(m, fraction, zeros)
+        rounded, shift = self._round_product(m, product, exponent)
+        return nearest_integer(
+            m,
+            named(m, Mux(self.real, self.real_significand, rounded), "value"),
+            named(m, Mux(self.real, self.real_shift, shift).as_signed(), "value_shift"),
+        )
+
+    def in_fixed_point(self, m: Module, magnitude: Bits, sign: Bits) -> tuple[Bits, Bits]:
+        """The integer below the exact product, and whether to add one; from cycle 2 to 10."""
+        whole, up = self._fixed_point(m, magnitude, sign)
+        real_whole, real_up = nearest_integer(m, self.real_significand, self.real_shift)
+        real = register(m, self.real, "real_later")
+        return (
+            named(m, Mux(real, real_whole, whole), "whole_chosen"),
+            named(m, Mux(real, real_up, up), "up_chosen"),
+        )
+
+    def _fixed_point(self, m: Module, magnitude: Bits, sign: Bits) -> tuple[Bits, Bits]:
+        value = delay(m, magnitude, SCALE_STAGE - 2, "factor")
+        significand = Cat(self.scale[:23], Const(1, 1))
+        shift = register(m, (150 - self.scale[23:31]).as_signed(), "shift")
+        amount = Mux(shift > 57, 57, shift[:6])
+        # A product is 0 or at least 2^23, so below 5 places it is beyond every limit.
+        beyond = register(m, shift < 5, "beyond_1")
+        product = register(m, (value * significand)[:56], "product")
+        product = register(m, product, "product_2")
+        amount = register(m, amount, "amount_1")
+        # First by eights, to 8 bits below the point and whether anything lies below those.
+        places = named(m, Cat(Const(0, 3), amount[3:]), "eights")
+        wide = named(m, named(m, Cat(Const(0, 64), product), "below") >> places, "by_eights")
+        coarse = register(m, wide[56:], "coarse")
+        sticky = register(m, wide[:56].any(), "coarse_sticky")
+        few = register(m, amount[:3], "amount_2")
+        beyond = register(m, beyond & product.any(), "beyond_2")
+        fine = named(m, Cat(Const(0, 7), coarse) >> few, "by_ones")
+        whole = register(m, fine[15:35], "whole_below")
+        up = register(m, fine[14], "half")
+        more = register(m, sticky | fine[:14].any(), "more_than_half")
+        beyond = register(m, beyond | fine[34:].any(), "beyond_3")
+        # Half up: away from 0 unless the sum is negative and exactly half.
+        carry = rounds_half_up(up, more, sign) & ~beyond
+        return (
+            register(m, Mux(beyond, _SATURATED, whole), "whole_fixed"),
+            register(m, carry, "whole_fixed_up"),
+        )
 
     @staticmethod
     def _normalise(m: Module, magnitude: Bits) -> tuple[Bits, Bits]:
@@ -120,6 +170,11 @@ class RequantizeLane(wiring.Component):
         return register(m, kept + up, "rounded"), register(m, left, "shift_last")
 
 
+def rounds_half_up(guard: Bits, sticky: Bits, negative: Bits) -> Bits:
+    """Of a magnitude: `guard` is the first bit dropped, `sticky` whether any after it is set."""
+    return guard & (sticky | ~negative)
+
+
 def rounds_up(guard: Bits, sticky: Bits, odd: Bits) -> Bits:
     """Half to even: `guard` is the first bit dropped, `sticky` whether any after it is set."""
     return guard & (sticky | odd)
@@ -140,3 +195,12 @@ def nearest_integer(m: Module, rounded: Bits, shift: Bits) -> tuple[Bits, Bits]:
         register(m, Mux(huge, _SATURATED, whole), "whole"),
         register(m, up & ~huge & ~nothing, "whole_up"),
     )
+
+
+_Way = Callable[[RequantizeLane, Module, Bits, Bits], tuple[Bits, Bits]]
+
+_WAYS: dict[str, _Way] = {
+    "onnxruntime": RequantizeLane.in_float32,
+    "fixed-point-31": RequantizeLane.in_fixed_point,
+}
+"""How a lane comes from a magnitude to an integer, for each of `numerics.requantize.MODES`."""

@@ -245,8 +245,9 @@ class VectorUnit(Elaboratable):
             parameters.scale.address.eq(before["slot"]),
         ]
         lanes: list[RequantizeLane] = []
+        mode = self.shape.machine.vector.requantize
         for number, total in enumerate(operands.sums):
-            m.submodules[f"lane_{number}"] = lane = RequantizeLane()
+            m.submodules[f"lane_{number}"] = lane = RequantizeLane(mode)
             sums = self.accumulators.vector.data.word_select(number, SUM_BITS)
             bias = parameters.bias.data.word_select(number, 32)
             word = parameters.scale.data.word_select(number, 32)

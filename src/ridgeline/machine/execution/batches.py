@@ -67,7 +67,7 @@ class Batcher:
     ) -> None:
         """An elementwise instruction on 8-bit operands."""
         if key not in self._tables:
-            self._tables[key] = table_of(one)
+            self._tables[key] = table_of(one, self.machine.vector.requantize)
         found = self._combinations.get((key, one.channels))
         if found is None:
             found = (Combination(self._tables[key], one), list[Output]())
@@ -109,7 +109,7 @@ class Batcher:
         widths = [job.target.width for job in jobs]
         parameters = [(job.parameters, job.target.width) for job in jobs]
         sums = self.sums([job.parts for job in jobs], widths)
-        return Product(sums, parameters, rounding, self.machine.array.accumulator_bits)
+        return Product(sums, parameters, rounding, self.machine)
 
     def sums(self, chains: list[tuple[Part, ...]], widths: list[int]) -> Sums:
         """Sums of chains over the same windows, whose weights are kept for the next such."""

@@ -292,8 +292,7 @@ class _Planner:
             parameters = self._parameters(one.slot, one.channels)
         self._before_write(target.first, target.last, joins=False)
         if Reduction.takes(one, parameters):
-            bits = self.machine.array.accumulator_bits
-            self.steps.append(Reduction(one, taps, target, parameters, bits))
+            self.steps.append(Reduction(one, taps, target, parameters, self.machine))
             return
         if one.operation == DEPTHWISE:
             self._pay_parameters(one.slot)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ridgeline.machine.description import Machine
 from ridgeline.machine.execution.constants import Parameters, Tile
 from ridgeline.machine.execution.scratch import Scratch
 from ridgeline.machine.execution.windows import Window
@@ -169,7 +170,7 @@ class Product:
         sums: Sums,
         parameters: Sequence[tuple[Parameters, int]],
         rounding: Rounding,
-        accumulator_bits: int,
+        machine: Machine,
     ) -> None:
         """`parameters` with the lanes used of each, for the columns from left to right."""
         self.sums = sums
@@ -184,7 +185,8 @@ class Product:
             rounding.low,
             rounding.high,
             largest_sum=weights.largest_sum,
-            accumulator_bits=accumulator_bits,
+            accumulator_bits=machine.array.accumulator_bits,
+            mode=machine.vector.requantize,
         )
 
     def compute(self, state: State, scratch: Scratch) -> npt.NDArray[Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ridgeline.machine.description import Machine
 from ridgeline.machine.execution.constants import Parameters
 from ridgeline.machine.execution.scratch import Scratch
 from ridgeline.machine.execution.walks import Lines
@@ -68,7 +69,7 @@ class Reduction:
         taps: list[Window],
         target: Lines,
         parameters: Parameters | None,
-        accumulator_bits: int,
+        machine: Machine,
     ) -> None:
         self.one = one
         self.taps = taps
@@ -83,7 +84,8 @@ class Reduction:
                 one.low,
                 one.high,
                 largest_sum=one.taps * _LARGEST * _LARGEST,
-                accumulator_bits=accumulator_bits,
+                accumulator_bits=machine.array.accumulator_bits,
+                mode=machine.vector.requantize,
             )
 
     @staticmethod
@@ -170,7 +172,8 @@ class Reduction:
         one = self.one
         total = self._sum(state, scratch)
         scale = np.float32(one.scale_a)
-        return requantize(total, scale, one.out_zero_point, one.low, one.high)
+        mode = state.machine.vector.requantize
+        return requantize(total, scale, one.out_zero_point, one.low, one.high, mode)
 
     def _float_average(self, state: State, scratch: Scratch) -> npt.NDArray[Any]:
         one = self.one

@@ -34,14 +34,17 @@ def table_key(one: Elementwise) -> Key | None:
     )
 
 
-def table_of(one: Elementwise) -> Bytes:
-    """The stored byte for bytes a and b, at 256 * a + b; for a rescale at a."""
+def table_of(one: Elementwise, mode: str) -> Bytes:
+    """The stored byte for bytes a and b, at 256 * a + b; for a rescale at a.
+
+    `mode` is the machine's way to requantise.
+    """
     byte = np.arange(256, dtype=np.uint8)
     every = (byte.view(np.int8) if one.format == INT8 else byte).astype(np.int32)
     if one.operation == RESCALE:
-        stored = one.combine(every, every)
+        stored = one.combine(every, every, mode)
     else:
-        stored = one.combine(every[:, None], every[None, :])
+        stored = one.combine(every[:, None], every[None, :], mode)
     return (stored & 255).astype(np.uint8).reshape(-1)
 
 

@@ -30,7 +30,7 @@ from ridgeline.machine.instructions.weights import PARAMETER_BYTES
 from ridgeline.machine.instructions.word import Instruction, Timing, Unit, bits
 from ridgeline.machine.latencies import LATENCIES
 from ridgeline.numerics.quantize import stored_integers
-from ridgeline.numerics.requantize import requantize
+from ridgeline.numerics.requantize import DEFAULT_MODE, requantize
 from ridgeline.numerics.rounding import fused_multiply_add
 
 Integers = npt.NDArray[np.int64]
@@ -110,7 +110,8 @@ class Requant(Counted, OutputFields):
         total = total + state.bias[self.slot, : self.channels]
         total = wrap(total, state.machine.array.accumulator_bits)
         scale = state.scale[self.slot, : self.channels]
-        stored = requantize(total, scale, self.out_zero_point, self.low, self.high)
+        mode = state.machine.vector.requantize
+        stored = requantize(total, scale, self.out_zero_point, self.low, self.high, mode)
         self._write(state, self.counts, stored)
 
     def timing(self, machine: Machine) -> Timing:
@@ -179,12 +180,20 @@ class Elementwise(TwoOperands, OutputFields):
         b = a
         if self.operation != RESCALE:
             b = read_vectors(state.buffer, self.b_lines(), lanes, self.format)
-        self._write(state, self.counts, self.combine(a, b))
+        stored = self.combine(a, b, state.machine.vector.requantize)
+        self._write(state, self.counts, stored)
 
-    def combine(self, a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> Integers:
+    def combine(
+        self, a: npt.NDArray[np.int32], b: npt.NDArray[np.int32], mode: str = DEFAULT_MODE
+    ) -> Integers:
         """The integers stored for stored integers a and b, whose shapes broadcast; a rescale takes
-        a alone.
+        a alone, and one that does not divide is requantised in the machine's `mode`.
         """
+        if self.operation == RESCALE and self.scale_b == 1 and mode != DEFAULT_MODE:
+            scale = np.float32(self.scale_a)
+            return requantize(
+                a - self.zero_a, scale, self.out_zero_point, self.low, self.high, mode
+            )
         if self.operation == RESCALE:
             with np.errstate(over="ignore", under="ignore"):
                 real = (a - self.zero_a).astype(np.float32) * np.float32(self.scale_a)
@@ -318,8 +327,8 @@ class WindowReduce(WindowFields, OutputFields):
         return total
 
     def _sum_average(self, state: State) -> Integers:
-        scale = np.float32(self.scale_a)
-        return requantize(self._sum(state), scale, self.out_zero_point, self.low, self.high)
+        scale, mode = np.float32(self.scale_a), state.machine.vector.requantize
+        return requantize(self._sum(state), scale, self.out_zero_point, self.low, self.high, mode)
 
     def _float_average(self, state: State) -> Integers:
         total = np.zeros((self.m, self.channels), np.float32)
@@ -347,7 +356,8 @@ class WindowReduce(WindowFields, OutputFields):
         width = state.machine.array.accumulator_bits
         total = wrap(total + state.bias[self.slot, : self.channels], width)
         scale = state.scale[self.slot, : self.channels]
-        return requantize(total, scale, self.out_zero_point, self.low, self.high)
+        mode = state.machine.vector.requantize
+        return requantize(total, scale, self.out_zero_point, self.low, self.high, mode)
 
     def timing(self, machine: Machine) -> Timing:
         """issue = outputs * max(taps * planes read, planes written) * ceil(channels / lanes), and
