@@ -49,10 +49,14 @@ class Accelerator(Elaboratable):
     `address` on, answered in order, first byte lowest; write_{valid,ready,address,bytes,data};
     done: Halt found everything drained. started (a bit for each of UNITS) and counts tell the world
     what happens, for performance counters and co-simulation.
+
+    For what surrounds the core, and no pins: write_last, the write ends a store; with
+    `writes_answered` a store has drained when write_done says so, else when its last write is taken.
     """
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, *, writes_answered: bool = False) -> None:
         require_machine(machine)
+        self.writes_answered = writes_answered
         self.shape = shape = Shape(machine)
         self.instruction_valid = Signal()
         self.instruction_ready = Signal()
@@ -68,6 +72,8 @@ class Accelerator(Elaboratable):
         self.write_address = Signal(shape.address_bits)
         self.write_bytes = Signal(shape.extent_bits)
         self.write_data = Signal(shape.line_bytes * 8)
+        self.write_last = Signal()
+        self.write_done = Signal()
         self.done = Signal()
         self.started = Signal(len(UNITS))
         self.counts = {
@@ -163,6 +169,8 @@ class Accelerator(Elaboratable):
             self.write_address.eq(stores.head.address),
             self.write_bytes.eq(stores.head.bytes),
             self.write_data.eq(stores.head.data),
+            self.write_last.eq(stores.head.last),
+            stores.completes.eq(self.write_done if self.writes_answered else stores.ends),
         ]
 
 

@@ -145,7 +145,10 @@ class ReturnPath(Elaboratable):
 
 
 class StorePath(Elaboratable):
-    """Lines from the unified buffer, turned so that the element begins at byte 0, and queued."""
+    """Lines from the unified buffer, turned so that the element begins at byte 0, and queued.
+
+    `ends`: the last line of a store leaves in this cycle; `completes`: a store is done.
+    """
 
     def __init__(
         self, shape: Shape, issue: Issue, transfers: Transfers, buffer: UnifiedBuffer
@@ -153,6 +156,8 @@ class StorePath(Elaboratable):
         self.shape, self.issue, self.transfers, self.buffer = shape, issue, transfers, buffer
         self.valid = Signal()
         self.ready = Signal()
+        self.ends = Signal()
+        self.completes = Signal()
         self.layout = data.StructLayout(
             {
                 "address": shape.address_bits,
@@ -189,8 +194,9 @@ class StorePath(Elaboratable):
             self.head.eq(reading.data),
             self.valid.eq(level != 0),
             self.issue.drained[Unit.STORE].eq(
-                delay(m, leaves & self.head.last, spare("store"), "stored", control=True)
+                delay(m, self.completes, spare("store"), "stored", control=True)
             ),
+            self.ends.eq(leaves & self.head.last),
         ]
         m.d.sync += level.eq(level + read - leaves)
         m.d.sync += [newest.eq(newest + read), oldest.eq(oldest + leaves)]

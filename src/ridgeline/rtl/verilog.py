@@ -43,7 +43,12 @@ def generate(machine: Machine) -> tuple[str, list[Port]]:
         name = str(pin.name)
         direction, meaning = MEANINGS["count" if name.startswith("count_") else name]
         ports.append(Port(name, direction, len(pin), meaning))
-    return _ZEROED.sub(_zero_in_a_loop, text), ports
+    return zeros_in_loops(text), ports
+
+
+def zeros_in_loops(verilog: str) -> str:
+    """The same text with memories set to zero by loops."""
+    return _ZEROED.sub(_zero_in_a_loop, verilog)
 
 
 def _zero_in_a_loop(match: re.Match[str]) -> str:
