@@ -16,6 +16,7 @@ from ridgeline.frontend.runtime import cpu_matches
 from ridgeline.machine.loader import known_keys
 from ridgeline.results.columns import COLUMNS, LEDGER_ENTRIES
 from ridgeline.results.energy import LEVELS
+from ridgeline.rtl.bus.register_map import as_markdown, register_map
 from ridgeline.workload.read import read_workloads
 
 DOCS = ROOT / "docs"
@@ -95,6 +96,21 @@ def test_the_instruction_set_reference_is_up_to_date(update: bool) -> None:
     if update:
         path.write_text(wanted, encoding="utf-8", newline="\n")
     assert path.read_text(encoding="utf-8") == wanted, "if meant, `make golden`"
+
+
+REGISTERS = "<!-- registers: begin -->\n", "<!-- registers: end -->"
+
+
+def test_the_page_about_boards_has_every_register(update: bool) -> None:
+    path = DOCS / "board.md"
+    before, _, rest = path.read_text(encoding="utf-8").partition(REGISTERS[0])
+    shown, _, after = rest.partition(REGISTERS[1])
+    wanted = "\n" + as_markdown(register_map(counts=True)) + "\n"
+    if update:
+        text = before + REGISTERS[0] + wanted + REGISTERS[1] + after
+        path.write_text(text, encoding="utf-8", newline="\n")
+    else:
+        assert shown == wanted, "if meant, `make golden`"
 
 
 def _rows(name: str) -> set[str]:

@@ -1,51 +1,24 @@
-"""`ridgeline rtl` and `ridgeline cosim`: the machine as Verilog, and a program on it."""
+"""`ridgeline cosim`: a program on the generated hardware."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ridgeline import api
 from ridgeline.cli.arrays import fit_arrays, read_arrays, sample_count
-from ridgeline.cli.outputs import check_kept, check_writable, say, write_file
+from ridgeline.cli.outputs import say
 from ridgeline.cli.show import stage, terminal_width
 from ridgeline.machine.check import check
 from ridgeline.machine.fuzz import random_inputs
 from ridgeline.machine.program import Program, load_program
 from ridgeline.render.plain import visible, wrapped
-from ridgeline.render.table import aligned
 from ridgeline.rtl.build import require_tools
 from ridgeline.rtl.compare import Compared, compared
 from ridgeline.rtl.cosim import CosimCase, cosimulate_many
-from ridgeline.rtl.support import require_machine, require_program
-from ridgeline.rtl.verilog import TOP, generate
-
-
-def write_rtl(machine_name: str, settings: tuple[str, ...], output: Path, as_json: bool) -> None:
-    """Write the Verilog of a machine and say what its pins are."""
-    check_writable(output, "--output")
-    check_kept({"MACHINE": machine_name}, {"--output": output})
-    machine = api.load_machine(machine_name, settings)
-    require_machine(machine)
-    require_tools("amaranth")
-    with stage("generating"):
-        text, pins = generate(machine)
-    write_file(output, text)
-    if as_json:
-        rows = [asdict(pin) for pin in pins]
-        made = {"machine": machine.name, "top": TOP, "file": str(output), "ports": rows}
-        say(json.dumps(made, indent=2))
-        return
-    lines = len(text.splitlines())
-    say(visible(f"{output}: module {TOP} of machine {machine.name}, {lines:,} lines"))
-    rows = [(pin.direction, str(pin.bits), pin.name, pin.meaning) for pin in pins]
-    for line in aligned([("pin", "bits", "name", ""), *rows], (0, 2, 3)):
-        say(line)
-
+from ridgeline.rtl.support import require_program
 
 DIFFERS = 1
 """Exit code when the hardware differs; a fault is 2."""

@@ -14,16 +14,46 @@ Figures = list[str] | None
 
 def rtl(
     machine: Annotated[str, typer.Argument(metavar="NAME|FILE", help="Machine to generate.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.v", help="The Verilog.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR|FILE.v", help="A folder, or one file.")
+    ],
+    top: Annotated[
+        str | None,
+        typer.Option("--top", metavar="axi|core", help="Only this; else all, and core in a file."),
+    ] = None,
+    bus_bits: Annotated[
+        int | None, typer.Option("--bus-bits", metavar="N", help="Of AXI's data: 8 to 1024.")
+    ] = None,
+    address_bits: Annotated[
+        int, typer.Option("--address-bits", metavar="N", help="Of AXI's addresses: 16 to 64.")
+    ] = 32,
+    burst_beats: Annotated[
+        int, typer.Option("--burst-beats", metavar="N", help="Longest burst: 1 to 256.")
+    ] = 16,
+    counters: Annotated[
+        bool, typer.Option("--counters/--no-counters", help="Count the cycles of each stall.")
+    ] = True,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a field.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write a machine as Verilog: one module, its pins printed."""
-    from ridgeline.cli.hardware import write_rtl
+    """Write a machine as Verilog for a board: tops, registers, pins."""
+    from ridgeline.cli.rtl_folder import RtlOptions, write_rtl
 
-    write_rtl(machine, tuple(settings or ()), output, json)
+    write_rtl(
+        RtlOptions(
+            machine=machine,
+            settings=tuple(settings or ()),
+            output=output,
+            top=top,
+            bus_bits=bus_bits,
+            address_bits=address_bits,
+            burst_beats=burst_beats,
+            counters=counters,
+            json=json,
+        )
+    )
 
 
 def cosim(

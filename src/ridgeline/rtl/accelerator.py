@@ -51,7 +51,7 @@ class Accelerator(Elaboratable):
     what happens, for performance counters and co-simulation.
 
     For what surrounds the core, and no pins: write_last, the write ends a store; with
-    `writes_answered` a store has drained when write_done says so, else when its last write is taken.
+    `writes_answered` a store has drained when write_done says so, else once it is written.
     """
 
     def __init__(self, machine: Machine, *, writes_answered: bool = False) -> None:

@@ -76,7 +76,11 @@ class AxiLite(Elaboratable):
         with m.If(pins["awvalid"] & ~address_held):
             m.d.sync += [address_held.eq(1), address.eq(pins["awaddr"][2:])]
         with m.If(pins["wvalid"] & ~data_held):
-            m.d.sync += [data_held.eq(1), write_data.eq(pins["wdata"]), write_mask.eq(pins["wstrb"])]
+            m.d.sync += [
+                data_held.eq(1),
+                write_data.eq(pins["wdata"]),
+                write_mask.eq(pins["wstrb"]),
+            ]
         with m.If(both):
             m.d.sync += [address_held.eq(0), data_held.eq(0), answers.eq(1)]
         with m.If(answers & pins["bready"]):

@@ -59,7 +59,7 @@ AXI_PINS: dict[str, tuple[str, str]] = {
 
 def pin_bits(bus: BusShape) -> dict[str, int]:
     """Width of each pin of AXI_PINS."""
-    widths = {name: 1 for name in AXI_PINS}
+    widths = dict.fromkeys(AXI_PINS, 1)
     for letter in "aw", "ar":
         widths |= {f"{letter}{name}": bits for name, bits in _ADDRESS_BITS.items()}
         widths[f"{letter}addr"] = bus.address_bits

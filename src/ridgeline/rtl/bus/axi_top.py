@@ -1,8 +1,8 @@
-"""The accelerator for boards with AXI: memory by an AXI4 master, registers by an AXI4-Lite slave."""
+"""The accelerator with AXI: a master of AXI4 for memory, a slave of AXI4-Lite for registers."""
 
 from __future__ import annotations
 
-from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
+from amaranth.hdl import ClockDomain, Elaboratable, Module, ResetSignal, Signal
 
 from ridgeline.machine.description import Machine
 from ridgeline.rtl.bus.axi_lite import LITE_PINS, AxiLite
@@ -20,6 +20,7 @@ class AxiTop(Elaboratable):
     """Pins: aclk, aresetn, irq, s_axi_* (LITE_PINS) and m_axi_* (AXI_PINS)."""
 
     def __init__(self, machine: Machine, bus: BusShape, *, counts: bool = True) -> None:
+        bus.require_room(machine)
         self.bus = bus
         self.engine = engine = Engine(
             machine, bus.address_bits, counts=counts, writes_answered=True
@@ -60,7 +61,7 @@ class AxiTop(Elaboratable):
         domain = ClockDomain("sync")
         domain.clk = self.aclk
         m.domains.sync = domain
-        m.d.comb += domain.rst.eq(~self.aresetn)
+        m.d.comb += ResetSignal().eq(~self.aresetn)
         m.submodules.engine = engine = self.engine
         m.submodules.master = master = self.master
         m.submodules.slave = slave = self.slave

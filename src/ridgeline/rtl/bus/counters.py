@@ -5,16 +5,11 @@ from __future__ import annotations
 from amaranth.hdl import Elaboratable, Module, Signal
 
 from ridgeline.rtl.accelerator import Accelerator
+from ridgeline.rtl.bus.register_map import COUNTERS
 from ridgeline.rtl.registers import Bits
 
 COUNTER_BITS = 32
 """At 100 MHz a counter wraps after 42 seconds."""
-
-COUNTERS: tuple[tuple[str, str], ...] = (
-    ("cycles", "cycles from the first instruction to the end"),
-    ("memory wait", "cycles in which a request waits for the memory bus"),
-)
-"""Names and meanings, in the order of their registers."""
 
 
 class Counters(Elaboratable):

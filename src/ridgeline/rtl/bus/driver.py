@@ -1,4 +1,4 @@
-"""The host's side: programs loaded, run and read back through a transport's registers and memory."""
+"""The host's side: programs loaded, run and read back through a transport."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ridgeline.machine.execute import Arrays, checked_inputs
 from ridgeline.machine.program import DeviceSegment, Program
 from ridgeline.rtl.bus.image import image
 from ridgeline.rtl.bus.register_map import (
+    COUNTERS,
     COUNTERS_OFFSET,
     ERRORS,
     IDENTITY,
@@ -23,10 +24,9 @@ from ridgeline.rtl.bus.register_map import (
     register_map,
 )
 from ridgeline.rtl.bus.transports import Transport
-from ridgeline.rtl.bus.counters import COUNTERS
 from ridgeline.rtl.support import require_program
 
-_OFFSETS = offsets(register_map(COUNTERS))
+_OFFSETS = offsets(register_map(counts=True))
 _START, _STOP = 1, 2
 _BUSY, _DONE = 1, 2
 _PAGE_BYTES = 4096
@@ -42,7 +42,8 @@ class Driver:
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
         self.program: Program | None = None
-        self._images: list[tuple[int, int]] = []
+        self.images: list[tuple[int, int]] = []
+        """Address and bytes of each part of the loaded program, to be run one after the other."""
         found = self._read("IDENTITY")
         if found != IDENTITY:
             raise RidgelineError(
@@ -93,19 +94,17 @@ class Driver:
                 where=f"program {program.name}",
                 fix="Give the accelerator more memory",
             )
-        self._images = []
+        self.images = []
         for part in parts:
             self.transport.write_memory(address, part)
-            self._images.append((address, len(part)))
+            self.images.append((address, len(part)))
             address += len(part)
         self.transport.write_memory(base, program.constants.tobytes())
         for name, value in (("BASE_LOW", base & 0xFFFF_FFFF), ("BASE_HIGH", base >> 32)):
             self._write(name, value)
         self.program, self._base = program, base
 
-    def run(
-        self, inputs: Mapping[str, npt.NDArray[Any]], timeout_seconds: float = 60.0
-    ) -> Arrays:
+    def run(self, inputs: Mapping[str, npt.NDArray[Any]], timeout_seconds: float = 60.0) -> Arrays:
         """The program's outputs by name, for inputs by name as `execute` takes them.
 
         Raises RidgelineError without a program, for inputs that do not fit, and where the program
@@ -116,7 +115,7 @@ class Driver:
         for tensor in program.device_inputs:
             packed = tensor.packing.pack(arrays[tensor.name]).tobytes()
             self.transport.write_memory(self._base + tensor.address, packed)
-        for address, size in self._images:
+        for address, size in self.images:
             self.start(address, size)
             self.wait(timeout_seconds)
         outputs: Arrays = {}

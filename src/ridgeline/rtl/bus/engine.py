@@ -6,18 +6,16 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, ResetInserter, S
 
 from ridgeline.machine.description import Machine
 from ridgeline.rtl.accelerator import Accelerator
-from ridgeline.rtl.bus.counters import COUNTERS, Counters
+from ridgeline.rtl.bus.counters import Counters
 from ridgeline.rtl.bus.fetch import Fetch
 from ridgeline.rtl.bus.image import CHUNK_BYTES
 from ridgeline.rtl.bus.register_map import (
-    COUNTERS_OFFSET,
+    COUNTERS,
     ERRORS,
     IDENTITY,
     MAP_VERSION,
-    Register,
     counter_register,
     machine_digest,
-    offsets,
     register_map,
 )
 from ridgeline.rtl.registers import Bits, named
@@ -43,7 +41,7 @@ class Engine(Elaboratable):
         self.core = core = Accelerator(machine, writes_answered=writes_answered)
         self.fetch = Fetch(address_bits, core.shape.response_bytes)
         self.counters = Counters(core) if counts else None
-        self.registers = register_map(COUNTERS if counts else ())
+        self.registers = register_map(counts=counts)
         self.base = Signal(address_bits)
         self.hold = Signal()
         self.flush = Signal()
@@ -91,16 +89,16 @@ class Engine(Elaboratable):
             if register.access != "read":
                 here = self.write & (self.write_address == register.offset // 4)
                 self.written[register.name] = named(m, here, f"writes_{register.name.lower()}")
-        self.bits_written = named(
-            m, Cat(*(bit.replicate(8) for bit in self.write_mask)), "bits_written"
-        )
+        lanes: Bits = Cat(*(bit.replicate(8) for bit in self.write_mask))
+        self.bits_written = named(m, lanes, "bits_written")
         self.ones = named(m, self.write_data & self.bits_written, "ones_written")
 
     def _setting(self, m: Module, name: str, bits: int = _WORD_BITS) -> Signal:
         """A register that software writes and reads."""
         held = Signal(bits, name=name.lower())
+        written: Bits = self.bits_written[:bits]
         with m.If(self.written[name]):
-            m.d.sync += held.eq((held & ~self.bits_written[:bits]) | self.ones[:bits])
+            m.d.sync += held.eq((held & ~written) | self.ones[:bits])
         self.values[name] = held
         return held
 
@@ -215,11 +213,3 @@ class Engine(Elaboratable):
         ]
         for (name, _), value in zip(COUNTERS, counters.values, strict=True):
             self.values[counter_register(name)] = value
-
-
-def describe_registers(*, counts: bool) -> list[Register]:
-    """The registers of an engine with counters or without."""
-    return register_map(COUNTERS if counts else ())
-
-
-__all__ = ["COUNTERS_OFFSET", "Engine", "describe_registers", "offsets"]

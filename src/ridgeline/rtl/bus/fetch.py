@@ -86,9 +86,7 @@ class Fetch(Elaboratable):
         most = max(chunks.values()) * each
         have = Signal(range(most + 1))
         needed = Signal(range(most + 1))
-        code = named(
-            m, Mux(have == 0, queue.r_data[:OPCODE_BITS], self.word[:OPCODE_BITS]), "code"
-        )
+        code = named(m, Mux(have == 0, queue.r_data[:OPCODE_BITS], self.word[:OPCODE_BITS]), "code")
         with m.Switch(code):
             for opcode, count in chunks.items():
                 with m.Case(opcode):

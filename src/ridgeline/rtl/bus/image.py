@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from ridgeline.machine.instructions import HALT_OPCODE, Instruction
 from ridgeline.machine.program import WORD_BYTES
 from ridgeline.rtl.shape import COVERED_KINDS
-from ridgeline.rtl.words import word_bits
 
 CHUNK_BYTES = 16
 """Instructions are whole numbers of these, so that their length is a few bits of hardware."""
@@ -19,7 +18,11 @@ def chunks_by_opcode() -> dict[int, int]:
     """How many chunks the instructions of each kind have, Halt's included."""
     bits = CHUNK_BYTES * 8
     kinds = sorted(COVERED_KINDS, key=lambda kind: kind.opcode)
-    return {HALT_OPCODE: 1} | {kind.opcode: -(-word_bits((kind,)) // bits) for kind in kinds}
+    return {HALT_OPCODE: 1} | {kind.opcode: -(-_used_bits(kind) // bits) for kind in kinds}
+
+
+def _used_bits(kind: type[Instruction]) -> int:
+    return max(spec.offset + spec.width for spec in kind.layout())
 
 
 def image(instructions: Iterable[Instruction]) -> bytes:

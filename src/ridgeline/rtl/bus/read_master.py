@@ -142,9 +142,10 @@ class ReadMaster(Elaboratable):
     def _answer(self, m: Module, elements: SyncFIFO, widths: list[int]) -> None:
         """Beats into a window of the last ones, from which each element is cut."""
         bits, most = self.bus.data_bits, self.most_beats
-        new = elements.r_data[: widths[0]]
-        covered = elements.r_data[widths[0] : widths[0] + widths[1]]
-        offset = elements.r_data[widths[0] + widths[1] :]
+        entry: Bits = elements.r_data
+        new = entry[: widths[0]]
+        covered = entry[widths[0] : widths[0] + widths[1]]
+        offset = entry[widths[0] + widths[1] :]
         taken = Signal(range(most + 1))
         left = named(m, (new - taken)[: len(taken)], "beats_left")
         takes = named(m, self.r_valid & self.r_ready, "takes_beat")

@@ -1,4 +1,4 @@
-"""The register map: one table, from which decoding, documents, the C header and the driver follow."""
+"""The register map: one table for decoding, documents, the C header and the driver."""
 
 from __future__ import annotations
 
@@ -135,6 +135,12 @@ _FIXED = (
     Register("BASE_HIGH", 0x068, WRITE, "the same, bits from 32 on"),
 )
 
+COUNTERS: tuple[tuple[str, str], ...] = (
+    ("cycles", "cycles from the first instruction to the end"),
+    ("memory wait", "cycles in which a request waits for the memory bus"),
+)
+"""Names and meanings of the performance counters, in the order of their registers."""
+
 DRAINED_OFFSET = 0x080
 """Of the counts of drained instructions, one for each of UNITS."""
 
@@ -142,8 +148,9 @@ COUNTERS_OFFSET = 0x100
 """Of the performance counters, in the order of their table."""
 
 
-def register_map(counters: Sequence[tuple[str, str]]) -> list[Register]:
-    """Every register, by offset; `counters` are the names and meanings of those that are built."""
+def register_map(*, counts: bool) -> list[Register]:
+    """Every register, by offset, with performance counters or without."""
+    counters = COUNTERS if counts else ()
     drained = [
         Register(
             f"DRAINED_{unit.name}",

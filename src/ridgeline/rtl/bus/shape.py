@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ridgeline.errors import RidgelineError
+from ridgeline.machine.description import Machine
 
 PAGE_BYTES = 4096
 """A burst of AXI must not cross a multiple of this (AMBA AXI, IHI 0022, A3.4.1)."""
@@ -47,6 +48,18 @@ class BusShape:
                 f"an address has from {LEAST_ADDRESS_BITS} to {MOST_ADDRESS_BITS} bits,"
                 f" not {self.address_bits}",
                 fix="Give --address-bits 32",
+            )
+
+    def require_room(self, machine: Machine) -> None:
+        """Raise RidgelineError where the machine's device memory is larger than the bus reaches."""
+        size = machine.device_memory.bytes
+        needed = (size - 1).bit_length()
+        if needed > self.address_bits:
+            raise RidgelineError(
+                f"device memory of {size:,} bytes has addresses of {needed} bits, and the bus"
+                f" {self.address_bits}",
+                where=f"machine {machine.name}",
+                fix=f"Give --address-bits {max(needed, 32)}",
             )
 
     @property

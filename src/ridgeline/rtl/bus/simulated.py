@@ -99,14 +99,17 @@ class Served:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
     ) -> None:
         self.close()
 
 
 @dataclass(frozen=True, slots=True)
-class AxiBoard:
-    """The AXI top of a machine with a memory of `memory_bytes` that answers after `latency`.
+class Board:
+    """A top of a machine before a memory of `memory_bytes`.
 
     Built once for each content; `open` begins from the reset.
     """
@@ -115,10 +118,13 @@ class AxiBoard:
     memory_bytes: int
 
     @staticmethod
-    def built(
+    def axi(
         machine: Machine, bus: BusShape, memory_bytes: int = 1 << 20, latency_cycles: int = 16
-    ) -> AxiBoard:
-        """Raises RidgelineError for what is not covered, or where there are no tools."""
+    ) -> Board:
+        """The AXI top, its memory answering after `latency_cycles`.
+
+        Raises RidgelineError for what is not covered, or where there are no tools.
+        """
         require_tools()
         defines = {
             "DATA_BYTES": bus.data_bytes,
@@ -132,7 +138,7 @@ class AxiBoard:
             "bus/axi_harness.cpp",
             [f"-D{name}={value}" for name, value in defines.items()],
         )
-        return AxiBoard(program, memory_bytes)
+        return Board(program, memory_bytes)
 
     def open(self, seed: int | None = None) -> Served:
         """With a seed everything that may stall does so, and memory is up to 20 cycles later."""

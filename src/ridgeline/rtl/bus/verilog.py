@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ridgeline.machine.description import Machine
 from ridgeline.rtl.bus.shape import BusShape
-from ridgeline.rtl.verilog import Port, zeros_in_loops
+from ridgeline.rtl.verilog import TOP, Port, generate, zeros_in_loops
 
 AXI_TOP = "ridgeline_axi"
 
@@ -18,6 +18,14 @@ class Top:
     name: str
     text: str
     ports: tuple[Port, ...]
+
+
+def made(top: str, machine: Machine, bus: BusShape, *, counts: bool = True) -> Top:
+    """The top called "axi" or "core". Raises RidgelineError for a machine that is not covered."""
+    if top == "axi":
+        return axi_verilog(machine, bus, counts=counts)
+    text, ports = generate(machine)
+    return Top(TOP, text, tuple(ports))
 
 
 def axi_verilog(

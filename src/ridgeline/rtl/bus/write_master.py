@@ -64,7 +64,7 @@ class WriteMaster(Elaboratable):
         return m
 
     def _part(self, m: Module) -> dict[str, Bits]:
-        """The request at hand cut to one beat: where it lies, its bytes, whether it ends a store."""
+        """The request at hand cut to one beat: where it lies, its bytes, whether it ends it."""
         bus, bytes_wide = self.bus, self.widest_bytes
         lanes, address = bus.lane_bits, self.request_address
         first = address[lanes:]

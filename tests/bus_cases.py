@@ -1,0 +1,56 @@
+"""Programs on boards in co-simulation, and what of them is not as executed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ridgeline.machine.execute import execute
+from ridgeline.machine.instructions import Instruction, Load, Store
+from ridgeline.machine.program import DeviceSegment
+from ridgeline.rtl.bus.driver import Driver
+from ridgeline.rtl.bus.simulated import Board
+from ridgeline.rtl.cosim import CosimCase
+
+TIMEOUT_SECONDS = 20.0
+
+
+def faults(board: Board, cases: Sequence[CosimCase], *, stalls: bool) -> list[str]:
+    """Outputs that differ from `execute`'s, and rules of the bus that were broken.
+
+    Each case on a board from its reset: a random program may store lines that it never wrote, which
+    are zero only then.
+    """
+    found: list[str] = []
+    for number, case in enumerate(cases):
+        with board.open(number if stalls else None) as served:
+            driver = Driver(served)
+            driver.load(case.program)
+            outputs = driver.run(case.inputs, TIMEOUT_SECONDS)
+            wanted = execute(case.program, case.inputs)
+            found += [
+                f"case {number}: output {name}"
+                for name, array in wanted.items()
+                if not np.array_equal(array, outputs[name])
+            ]
+            found += [f"case {number}: {line}" for line in served.broken_rules().splitlines()]
+    return found
+
+
+def chained(case: CosimCase, links: int = 12) -> CosimCase:
+    """The case's memory with another program: each Load reads what the Store before it wrote."""
+    instructions: list[Instruction] = []
+    for number in range(links):
+        read, write = 64 * number, 64 * (number + 1)
+        common = {"element_bytes": 4, "count_0": 6, "line_stride_0": 1, "device_stride_0": 5}
+        load_waits = (0, 0, number, 0, 0, 0)
+        store_waits = (0, number + 1, 0, 0, 0, 0)
+        place = {"line": 8 * (number % 2), "banks": 1}
+        instructions += [
+            Load(device_address=read, waits=load_waits, **common, **place),
+            Store(device_address=write + 1, waits=store_waits, **common, **place),
+        ]
+    segment = DeviceSegment(tuple(instructions))
+    return CosimCase(replace(case.program, segments=(segment,)), case.inputs)
