@@ -7,9 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
+import ridgeline
+from conftest import ShippedModel
+from ridgeline.compiler import compile
+from ridgeline.compiler.device_part import device_part
+from ridgeline.machine.description import Machine
 from ridgeline.machine.execute import execute
 from ridgeline.machine.instructions import Instruction, Load, Store
 from ridgeline.machine.program import DeviceSegment
+from ridgeline.numerics.quantize import quantize
 from ridgeline.rtl.bus.driver import Driver
 from ridgeline.rtl.bus.simulated import Board
 from ridgeline.rtl.cosim import CosimCase
@@ -54,3 +60,18 @@ def chained(case: CosimCase, links: int = 12) -> CosimCase:
         ]
     segment = DeviceSegment(tuple(instructions))
     return CosimCase(replace(case.program, segments=(segment,)), case.inputs)
+
+
+def whole_model(shipped: ShippedModel, machine: Machine, images: int = 1) -> CosimCase:
+    """All of the shipped model that runs on the accelerator, on its first test images."""
+    with np.load(shipped.calibration) as samples:
+        graph = ridgeline.quantize(
+            ridgeline.read_onnx(shipped.model, batch=images),
+            {name: samples[name] for name in samples},
+        )
+    part = device_part(graph, machine)
+    source = part.inputs[0]
+    assert source.type.quant is not None
+    with np.load(shipped.test) as test:
+        stored = quantize(test["image"][:images], source.type.quant, source.type.dtype)
+    return CosimCase(compile(part, machine, host_link=False), {source.name: stored})

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Elaboratable, Module, Signal
 
+from ridgeline.machine.counters import CAUSES
 from ridgeline.machine.description import Machine
 from ridgeline.machine.instructions import Load, Requant, Unit
 from ridgeline.machine.instructions.word import COUNT_BITS, WORD_BITS
 from ridgeline.rtl.array_unit import ArrayUnit
+from ridgeline.rtl.causes import Causes
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import Accumulators, Parameters, UnifiedBuffer, WeightSlots
 from ridgeline.rtl.registers import Bits
@@ -51,12 +53,15 @@ class Accelerator(Elaboratable):
     what happens, for performance counters and co-simulation.
 
     For what surrounds the core, and no pins: write_last, the write ends a store; with
-    `writes_answered` a store has drained when write_done says so, else once it is written.
+    `writes_answered` a store has drained when write_done says so, else once it is written; causes,
+    built with `counts`, are those of CAUSES in this cycle.
     """
 
-    def __init__(self, machine: Machine, *, writes_answered: bool = False) -> None:
+    def __init__(
+        self, machine: Machine, *, writes_answered: bool = False, counts: bool = False
+    ) -> None:
         require_machine(machine)
-        self.writes_answered = writes_answered
+        self.writes_answered, self.counts_causes = writes_answered, counts
         self.shape = shape = Shape(machine)
         self.instruction_valid = Signal()
         self.instruction_ready = Signal()
@@ -74,6 +79,7 @@ class Accelerator(Elaboratable):
         self.write_data = Signal(shape.line_bytes * 8)
         self.write_last = Signal()
         self.write_done = Signal()
+        self.causes = Signal(len(CAUSES))
         self.done = Signal()
         self.started = Signal(len(UNITS))
         self.counts = {
@@ -142,6 +148,9 @@ class Accelerator(Elaboratable):
         }
         m.d.comb += self.started.eq(Cat(*(started[unit] for unit in UNITS)))
         m.d.comb += [self.counts[unit].eq(issue.counts[unit]) for unit in UNITS]
+        if self.counts_causes:
+            m.submodules.causes = causes = Causes(issue, array, vector, transfers)
+            m.d.comb += self.causes.eq(causes.bits)
         self._connect_pins(m, issue, transfers, returns, stores)
         return m
 

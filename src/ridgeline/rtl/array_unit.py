@@ -24,7 +24,8 @@ POSITION_BITS = 26
 
 
 class ArrayUnit(Elaboratable):
-    """Takes MatMuls from its queue. `started` for a cycle when one begins to stream.
+    """Takes MatMuls from its queue. `started` for a cycle when one begins to stream, `active` then
+    and while more follow; `waiting`: `word` is to stream next.
 
     `held_banks` are those whose read port it uses beyond this cycle; `others_banks` those that
     others do, which it must not touch.
@@ -42,6 +43,9 @@ class ArrayUnit(Elaboratable):
         self.buffer, self.slots, self.accumulators = buffer, slots, accumulators
         self.queue = issue.queues[Unit.ARRAY]
         self.started = Signal(name="array_started")
+        self.active = Signal(name="array_active")
+        self.waiting = Signal(name="waiting")
+        self.word = Signal(self.queue.bits, reset_less=True, name="word")
         self.held_banks = Signal(shape.banks)
         self.others_banks = Signal(shape.banks)
         self.array = MacArray(shape.rows, shape.cols)
@@ -59,10 +63,8 @@ class ArrayUnit(Elaboratable):
                 "y": signed(POSITION_BITS),
             },
         )
-        waiting = Signal()
-        word = Signal(self.queue.bits, reset_less=True)
-        self._shift(m, waiting, word)
-        self._start_stream(m, walk, waiting, word)
+        self._shift(m, self.waiting, self.word)
+        self._start_stream(m, walk, self.waiting, self.word)
         self._feed(m, walk)
         return m
 
@@ -119,7 +121,7 @@ class ArrayUnit(Elaboratable):
             & ~(banks & self.others_banks).any(),
             "starts",
         )
-        m.d.comb += self.started.eq(starts)
+        m.d.comb += [self.started.eq(starts), self.active.eq(starts | (walk.busy & ~walk.last))]
         m.d.comb += self.held_banks.eq(Mux(walk.busy & ~walk.last, held, 0) | Mux(starts, banks, 0))
         with m.If(walk.busy):
             walk.step(m)

@@ -129,7 +129,7 @@ def _versions() -> list[str]:
 
 def build(verilog: str, shape: Shape) -> Path:
     """The program for this Verilog and this shape's harness. Raises RidgelineError with the log."""
-    return build_program(verilog, "harness.cpp", _defines(shape))
+    return build_program(verilog, "harness.cpp", harness_defines(shape))
 
 
 def build_program(verilog: str, harness_name: str, defines: list[str]) -> Path:
@@ -160,7 +160,8 @@ def build_program(verilog: str, harness_name: str, defines: list[str]) -> Path:
     return program
 
 
-def _defines(shape: Shape) -> list[str]:
+def harness_defines(shape: Shape) -> list[str]:
+    """What harness.cpp must know of the machine."""
     values = {
         "LATENCY": shape.machine.device_memory.latency_cycles,
         "UNITS": len(UNITS),

@@ -48,6 +48,8 @@ class CosimResult:
     drained: tuple[int, ...]
     memory: npt.NDArray[np.uint8]
     buffer: npt.NDArray[np.uint8]
+    counters: tuple[int, ...] = ()
+    """What its performance counters hold, where it has any: all segments together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,9 +72,12 @@ def cosimulate(
 
 
 def cosimulate_many(
-    cases: Sequence[CosimCase], simulate_with: Path | None = None
+    cases: Sequence[CosimCase], simulate_with: Path | None = None, counters: int = 0
 ) -> list[CosimResult]:
-    """Many programs for one machine, run by one process. `simulate_with`: another built model."""
+    """Many programs for one machine, run by one process.
+
+    `simulate_with`: another built model, that has so many `counters`.
+    """
     if not cases:
         return []
     machine = cases[0].program.machine
@@ -91,7 +96,7 @@ def cosimulate_many(
                 f"the simulation ended with code {done.returncode}", where=str(program_file)
             )
         reader = _Reader(answered.read_bytes())
-    return [_decode(case, reader) for case in cases]
+    return [_decode(case, reader, counters) for case in cases]
 
 
 def limit_cycles(program: Program) -> int:
@@ -174,16 +179,18 @@ class _Reader:
         return values
 
 
-def _decode(case: CosimCase, reader: _Reader) -> CosimResult:
+def _decode(case: CosimCase, reader: _Reader, counters: int) -> CosimResult:
     program = case.program
     machine = program.machine
     segments = _segments(program)
     cycles = 0
     started: list[int] = []
     drained: list[int] = []
+    counted = [0] * counters
     assert reader.number() == len(segments) + 1
     for number in range(len(segments) + 1):
         taken = reader.number()
+        values = reader.numbers(counters)
         tables = [[reader.numbers(reader.number()) for _ in UNITS] for _ in range(2)]
         if not taken:
             raise RidgelineError(
@@ -192,6 +199,7 @@ def _decode(case: CosimCase, reader: _Reader) -> CosimResult:
             )
         if number < len(segments):
             cycles += taken
+            counted = [a + b for a, b in zip(counted, values, strict=True)]
             for table, into in zip(tables, (started, drained), strict=True):
                 into += _in_program_order(segments[number], table)
     memory = reader.array(reader.number())
@@ -205,6 +213,7 @@ def _decode(case: CosimCase, reader: _Reader) -> CosimResult:
         drained=tuple(drained),
         memory=device,
         buffer=memory[start : start + lines.bytes].reshape(lines.lines, lines.line_bytes),
+        counters=tuple(counted),
     )
 
 

@@ -1,6 +1,7 @@
 // Runs programs on the Verilated accelerator: a stream of instruction words, and device memory with
 // the machine's latency. Reads cases from one file and writes what happened to another; the formats
-// are those of cosim.py. LATENCY, UNITS, LINE_BYTES, RESPONSE_BYTES and WORD_BYTES are defined by it.
+// are those of cosim.py. LATENCY, UNITS, LINE_BYTES, RESPONSE_BYTES and WORD_BYTES are defined by it;
+// COUNTERS where the module has so many of them.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -76,6 +77,14 @@ class Run {
     }
 
     const Bytes& memory() const { return memory_; }
+
+#ifdef COUNTERS
+    uint64_t counter(int place) {
+        top_->counter_index = place;
+        top_->eval();
+        return top_->counter_value;
+    }
+#endif
 
   private:
     void edge() {
@@ -159,6 +168,9 @@ static void run_case() {
         Bytes words = get_bytes(get() * WORD_BYTES);
         Log log;
         put(run.segment(words, log));
+#ifdef COUNTERS
+        for (int place = 0; place < COUNTERS; place++) put(run.counter(place));
+#endif
         for (auto& table : {log.started, log.drained})
             for (int unit = 0; unit < UNITS; unit++) {
                 put(table[unit].size());

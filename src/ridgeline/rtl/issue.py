@@ -56,7 +56,8 @@ class Issue(Elaboratable):
     """The instruction stream's end: queues, counts of drained instructions, and Halt.
 
     Units read `queues[unit]` and `counts`, and raise `drained[unit]` for a cycle when an
-    instruction's last effect is in its memory. `done` once Halt found everything drained.
+    instruction's last effect is in its memory. `wanted`: whose instruction the word is. `done` once
+    Halt found everything drained.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -67,6 +68,7 @@ class Issue(Elaboratable):
         depth = shape.machine.queue_depth
         self.queues = {unit: InstructionQueue(unit, depth) for unit in UNITS}
         self.drained = {unit: Signal(name=f"{unit.name.lower()}_drained") for unit in UNITS}
+        self.wanted = {unit: Signal(name=f"{unit.name.lower()}_wanted") for unit in UNITS}
         self.counts: dict[Unit, Bits] = {
             unit: Signal(COUNT_BITS, name=f"{unit.name.lower()}_count") for unit in UNITS
         }
@@ -80,7 +82,8 @@ class Issue(Elaboratable):
             name = unit.name.lower()
             m.submodules[f"{name}_queue"] = queue
             codes = [code == kind.opcode for kind in UNIT_KINDS[unit]]
-            push = named(m, self.valid & Cat(*codes).any() & ~queue.full, f"{name}_accepts")
+            m.d.comb += self.wanted[unit].eq(Cat(*codes).any())
+            push = named(m, self.valid & self.wanted[unit] & ~queue.full, f"{name}_accepts")
             dispatched = Signal(COUNT_BITS, name=f"{name}_dispatched")
             m.d.comb += [queue.push.eq(push), queue.word.eq(self.word[: queue.bits])]
             m.d.sync += dispatched.eq(dispatched + push)

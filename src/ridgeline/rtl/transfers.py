@@ -48,7 +48,8 @@ class Transfers(Elaboratable):
     """Starts descriptors in order of request and issues their elements' requests.
 
     An element's request leaves in the last cycle that its bursts cost. `read_*` asks device memory;
-    `store_*` goes to the store path. `started[unit]` for a cycle when a descriptor begins.
+    `store_*` goes to the store path. `started[unit]` for a cycle when a descriptor begins, `active`
+    then and while it goes on.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Transfers(Elaboratable):
     ) -> None:
         self.shape, self.issue, self.buffer, self.slots = shape, issue, buffer, slots
         self.started = {unit: Signal(name=f"{unit.name.lower()}_started") for unit in PORT_UNITS}
+        self.active = {unit: Signal(name=f"{unit.name.lower()}_active") for unit in PORT_UNITS}
         self.reading_banks = Signal(shape.banks)
         self.vector_banks = Signal(shape.banks)
         self.store_banks = Signal(shape.banks)
@@ -152,7 +154,10 @@ class Transfers(Elaboratable):
             queue = self.issue.queues[unit]
             busy: Bits = walk.busy & owner[unit] & ~finishing
             if unit is Unit.WEIGHTS:
-                busy = busy | self.from_buffer.busy | (on_chip & self._outstanding(m, on_chip))
+                busy = busy | self.from_buffer.busy
+            m.d.comb += self.active[unit].eq(self.started[unit] | busy)
+            if unit is Unit.WEIGHTS:
+                busy = busy | (on_chip & self._outstanding(m, on_chip))
             m.d.comb += [
                 order.ready[unit].eq(
                     queue.valid & ~busy & waits_met(heads[unit], self.issue.counts, UNITS)

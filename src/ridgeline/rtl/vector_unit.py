@@ -37,7 +37,8 @@ Fields = dict[str, Bits]
 
 
 class VectorUnit(Elaboratable):
-    """Takes vector instructions from its queue. `started` for a cycle when one begins.
+    """Takes vector instructions from its queue. `started` for a cycle when one begins,
+    `active` then and while it issues more.
 
     `starting_banks` are those whose write port it takes in this cycle; `load_banks` those that the
     load unit holds. `held_banks`: those whose read port it uses beyond this cycle, `reading_banks`
@@ -55,6 +56,7 @@ class VectorUnit(Elaboratable):
         self.shape, self.issue, self.buffer = shape, issue, buffer
         self.accumulators, self.parameters = accumulators, parameters
         self.started = Signal(name="vector_started")
+        self.active = Signal(name="vector_active")
         self.starting_banks = Signal(shape.banks)
         self.load_banks = Signal(shape.banks)
         self.held_banks = Signal(shape.banks)
@@ -118,6 +120,7 @@ class VectorUnit(Elaboratable):
         m.d.comb += [
             queue.pop.eq(starts),
             self.started.eq(starts),
+            self.active.eq(starts | (walk.busy & ~self.last)),
             self.starting_banks.eq(Mux(starts, written, 0)),
             self.held_banks.eq(Mux(walk.busy & ~self.last, held, 0)),
             self.reading_banks.eq(self.held_banks | Mux(starts, read, 0)),

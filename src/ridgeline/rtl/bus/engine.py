@@ -38,7 +38,7 @@ class Engine(Elaboratable):
         self, machine: Machine, address_bits: int, *, counts: bool, writes_answered: bool
     ) -> None:
         self.machine = machine
-        self.core = core = Accelerator(machine, writes_answered=writes_answered)
+        self.core = core = Accelerator(machine, writes_answered=writes_answered, counts=counts)
         self.fetch = Fetch(address_bits, core.shape.response_bytes)
         self.counters = Counters(core) if counts else None
         self.registers = register_map(counts=counts)
@@ -204,11 +204,8 @@ class Engine(Elaboratable):
         if self.counters is None:
             return
         m.submodules.counters = counters = self.counters
-        begun = Signal()
-        shows = named(m, core.instruction_valid & self.running, "shows")
-        m.d.sync += begun.eq((begun | shows) & self.running)
         m.d.comb += [
-            counters.enable.eq((begun | shows) & ~core.done),
+            counters.running.eq(self.running),
             counters.clear.eq(self.clear & ~self.flush),
         ]
         for (name, _), value in zip(COUNTERS, counters.values, strict=True):

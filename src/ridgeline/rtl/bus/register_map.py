@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ridgeline.machine.counters import CAUSES
 from ridgeline.machine.description import Machine
 from ridgeline.machine.loader import machine_to_dict
 from ridgeline.rtl.shape import UNITS
@@ -136,8 +137,9 @@ _FIXED = (
 )
 
 COUNTERS: tuple[tuple[str, str], ...] = (
-    ("cycles", "cycles from the first instruction to the end"),
-    ("memory wait", "cycles in which a request waits for the memory bus"),
+    ("cycles", "from the first instruction to the end"),
+    ("memory wait", "a request waits for the memory bus: none where it is what the machine says"),
+    *CAUSES,
 )
 """Names and meanings of the performance counters, in the order of their registers."""
 
