@@ -17,13 +17,13 @@ from ridgeline.machine.instructions import Instruction, Load, Store
 from ridgeline.machine.program import DeviceSegment
 from ridgeline.numerics.quantize import quantize
 from ridgeline.rtl.bus.driver import Driver
-from ridgeline.rtl.bus.simulated import Board
+from ridgeline.rtl.bus.simulated import Board, StreamBoard
 from ridgeline.rtl.cosim import CosimCase
 
 TIMEOUT_SECONDS = 20.0
 
 
-def faults(board: Board, cases: Sequence[CosimCase], *, stalls: bool) -> list[str]:
+def faults(board: Board | StreamBoard, cases: Sequence[CosimCase], *, stalls: bool) -> list[str]:
     """Outputs that differ from `execute`'s, and rules of the bus that were broken.
 
     Each case on a board from its reset: a random program may store lines that it never wrote, which

@@ -91,7 +91,7 @@ def test_an_empty_folder_is_filled(ridgeline: Any, tmp_path: Path) -> None:
     ("options", "text"),
     [
         (("--top", "axy"), "there is no top 'axy'. Did you mean 'axi'?"),
-        (("--top", "zzz"), "Known: axi, core"),
+        (("--top", "zzz"), "Known: axi, core, stream"),
         (
             ("--bus-bits", "48"),
             "an AXI data bus has a power of two of bits from 8 to 1024, not 48. Give --bus-bits",

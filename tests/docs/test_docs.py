@@ -39,6 +39,7 @@ def update(request: pytest.FixtureRequest) -> bool:
         "analysis.md",
         "worth.md",
         "mac_formats.md",
+        "board.md",
     ],
 )
 def test_examples_print_what_the_page_says(name: str, update: bool, tmp_path: Path) -> None:

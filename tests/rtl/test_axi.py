@@ -15,7 +15,7 @@ from ridgeline.rtl.bus.driver import Driver
 from ridgeline.rtl.bus.image import image
 from ridgeline.rtl.bus.register_map import offsets, register_map
 from ridgeline.rtl.bus.shape import BusShape
-from ridgeline.rtl.bus.simulated import Board, Served
+from ridgeline.rtl.bus.simulated import Board, ServedAxi
 from rtl_cases import random_cases, square_machine
 
 MACHINE = square_machine(4)
@@ -26,11 +26,11 @@ PROGRAMS = 100
 
 @pytest.fixture(scope="module")
 def board() -> Board:
-    return Board.axi(MACHINE, BusShape(64))
+    return Board.built(MACHINE, BusShape(64))
 
 
 @pytest.fixture
-def served(board: Board) -> Iterator[Served]:
+def served(board: Board) -> Iterator[ServedAxi]:
     with board.open() as one:
         yield one
 
@@ -43,7 +43,7 @@ def test_random_programs(board: Board) -> None:
 
 
 def test_a_bus_narrower_than_a_line_and_short_bursts() -> None:
-    narrow = Board.axi(NARROW, BusShape(16, address_bits=40, burst_beats=3))
+    narrow = Board.built(NARROW, BusShape(16, address_bits=40, burst_beats=3))
     assert faults(narrow, random_cases(NARROW, range(40)), stalls=True) == []
 
 
@@ -57,14 +57,14 @@ def test_the_checks_find_a_master_that_is_wrong(monkeypatch: pytest.MonkeyPatch)
         "Engine",
         lambda machine, bits, **given: engine(machine, bits, **given | {"writes_answered": False}),
     )
-    wrong = Board.axi(MACHINE, BusShape(64))
+    wrong = Board.built(MACHINE, BusShape(64))
     cases = random_cases(MACHINE, range(PROGRAMS))
     found = faults(wrong, [*cases, *map(chained, cases[:12])], stalls=True)
     assert any("crosses a page" in line for line in found)
     assert any("output" in line for line in found)
 
 
-def test_programs_one_after_the_other(served: Served) -> None:
+def test_programs_one_after_the_other(served: ServedAxi) -> None:
     driver = Driver(served)
     for case in random_cases(MACHINE, range(5)):
         driver.load(case.program)
@@ -74,7 +74,7 @@ def test_programs_one_after_the_other(served: Served) -> None:
     assert served.broken_rules() == ""
 
 
-def test_an_end_interrupts_where_that_is_enabled(served: Served) -> None:
+def test_an_end_interrupts_where_that_is_enabled(served: ServedAxi) -> None:
     driver = Driver(served)
     served.write_memory(served.memory_address, image(()))
     for enabled in (0, 1):
@@ -86,7 +86,7 @@ def test_an_end_interrupts_where_that_is_enabled(served: Served) -> None:
         assert not served.clock(1)
 
 
-def test_what_a_program_may_die_of_is_told(served: Served) -> None:
+def test_what_a_program_may_die_of_is_told(served: ServedAxi) -> None:
     driver = Driver(served)
     place = served.memory_address
     served.write32(OFFSETS["BASE_LOW"], place)
@@ -141,7 +141,7 @@ def test_a_program_that_is_stopped_leaves_the_accelerator_good(board: Board) -> 
             assert served.broken_rules() == ""
 
 
-def test_the_driver_refuses_what_cannot_run(served: Served) -> None:
+def test_the_driver_refuses_what_cannot_run(served: ServedAxi) -> None:
     (case,) = random_cases(MACHINE, range(1))
     driver = Driver(served)
     with pytest.raises(RidgelineError, match=r"no program is loaded. Call load"):
@@ -171,7 +171,7 @@ def test_the_driver_wants_an_accelerator() -> None:
         Driver(Nothing(identity, 7 << 16))  # pyright: ignore[reportArgumentType]
 
 
-def test_a_program_that_hangs_is_told(served: Served) -> None:
+def test_a_program_that_hangs_is_told(served: ServedAxi) -> None:
     driver = Driver(served)
     store = Store(
         element_bytes=4, count_0=4, line_stride_0=1, device_stride_0=4, banks=1,

@@ -14,13 +14,15 @@ from ridgeline.rtl.bus.register_map import COUNTERS
 from ridgeline.rtl.cosim import cosimulate_many
 from rtl_cases import random_cases, square_machine, stalled
 
+SLOW = "slow memory, two banks, short queues"
 MACHINES: dict[str, tuple[str, ...]] = {
     "usual": (),
-    "slow memory, two banks, short queues": (
+    SLOW: (
         "device_memory.latency_cycles=31",
         "device_memory.bytes_per_s=400e6",
         "unified_buffer.banks=2",
         "queue_depth=2",
+        "unified_buffer.bytes=16384",
     ),
 }
 PROGRAMS = 120
@@ -63,7 +65,7 @@ def test_random_programs(name: str) -> None:
 
 def test_the_shipped_model(shipped: ShippedModel) -> None:
     """Its convolutions, depthwise and dense layers, poolings and additions."""
-    machine = square_machine(4, "unified_buffer.bytes=16384", "device_memory.latency_cycles=16")
+    machine = square_machine(4, *MACHINES[SLOW])
     case = whole_model(shipped, machine)
     (result,) = cosimulate_many([case], counted_simulator(machine), len(COUNTERS))
     trace = simulate(case.program)

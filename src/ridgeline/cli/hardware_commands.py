@@ -19,7 +19,9 @@ def rtl(
     ],
     top: Annotated[
         str | None,
-        typer.Option("--top", metavar="axi|core", help="Only this; else all, and core in a file."),
+        typer.Option(
+            "--top", metavar="axi|stream|core", help="Only this; else all, and core in a file."
+        ),
     ] = None,
     bus_bits: Annotated[
         int | None, typer.Option("--bus-bits", metavar="N", help="Of AXI's data: 8 to 1024.")

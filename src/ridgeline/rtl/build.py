@@ -135,11 +135,14 @@ def build(verilog: str, shape: Shape) -> Path:
 def build_program(verilog: str, harness_name: str, defines: list[str]) -> Path:
     """The program for Verilog whose top module is TOP and a harness of this package.
 
+    The harness may be several files, their names apart by spaces, one after the other.
     Raises RidgelineError with the log, or where there are no tools.
     """
     require_tools()
     command = compiler()
-    harness = resources.files("ridgeline.rtl").joinpath(harness_name).read_text(encoding="utf-8")
+    folder = resources.files("ridgeline.rtl")
+    parts = (folder.joinpath(name).read_text(encoding="utf-8") for name in harness_name.split())
+    harness = "\n".join(parts)
     content = repr((verilog, harness, command, defines, _VERILATE, _FAST, _SLOW, _versions()))
     key = hashlib.sha256(content.encode()).hexdigest()[:32]
     folder = cache_folder() / "cosim"

@@ -23,7 +23,11 @@ class AxiTop(Elaboratable):
         bus.require_room(machine)
         self.bus = bus
         self.engine = engine = Engine(
-            machine, bus.address_bits, counts=counts, writes_answered=True
+            machine,
+            bus.address_bits,
+            fetch_bytes=bus.data_bytes,
+            counts=counts,
+            writes_answered=True,
         )
         engine.bus_word = bus.data_bytes | bus.burst_beats - 1 << 8 | bus.address_bits << 24
         core, fetch = engine.core, engine.fetch
@@ -36,7 +40,7 @@ class AxiTop(Elaboratable):
             depth=machine.device_memory.latency_cycles + 4,
         )
         self.fetches = ReadMaster(
-            bus, bus.address_bits, fetch.part_bytes, _INSTRUCTION_PATIENCE, depth=16
+            bus, bus.address_bits, fetch.part_bytes, _INSTRUCTION_PATIENCE, fetch.parts
         )
         self.writes = WriteMaster(bus, shape.address_bits, shape.line_bytes)
         self.master = AxiMaster(bus, self.reads, self.fetches, self.writes)

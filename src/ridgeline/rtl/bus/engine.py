@@ -31,15 +31,22 @@ class Engine(Elaboratable):
     added to the core's addresses. `hold` and `flush` ask them to end what has begun and begin no
     more, until `quiet` says that nothing is under way. `read_fault`, `write_fault` and
     `fetch_fault` end the program. `write` for a cycle writes a register, at a word's address;
-    `read_data` is what lies at `read_address`. `bus_word` is what register BUS reads.
+    `read_data` is what lies at `read_address`. `bus_word` is what register BUS reads. The program
+    is fetched `fetch_bytes` at a time, None: as many as memory answers at once.
     """
 
     def __init__(
-        self, machine: Machine, address_bits: int, *, counts: bool, writes_answered: bool
+        self,
+        machine: Machine,
+        address_bits: int,
+        *,
+        fetch_bytes: int | None,
+        counts: bool,
+        writes_answered: bool,
     ) -> None:
         self.machine = machine
         self.core = core = Accelerator(machine, writes_answered=writes_answered, counts=counts)
-        self.fetch = Fetch(address_bits, core.shape.response_bytes)
+        self.fetch = Fetch(address_bits, fetch_bytes or core.shape.response_bytes)
         self.counters = Counters(core) if counts else None
         self.registers = register_map(counts=counts)
         self.base = Signal(address_bits)

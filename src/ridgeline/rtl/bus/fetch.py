@@ -10,8 +10,9 @@ from ridgeline.machine.instructions.word import OPCODE_BITS, WORD_BITS
 from ridgeline.rtl.bus.image import CHUNK_BYTES, chunks_by_opcode
 from ridgeline.rtl.registers import named
 
-AHEAD_BYTES = 256
-"""Of the program that are read before they are needed: three of the longest instructions."""
+AHEAD_BYTES = 512
+"""Of the program that are read before they are needed: as many as come in a usual memory's latency,
+so that a 64-bit bus stays busy."""
 
 LENGTH_BITS = 32
 """Of a program's length in bytes."""
@@ -26,7 +27,9 @@ class Fetch(Elaboratable):
     """
 
     def __init__(self, address_bits: int, widest_bytes: int) -> None:
+        # No wider than what memory answers at once.
         self.part_bytes = 1 << (min(widest_bytes, CHUNK_BYTES).bit_length() - 1)
+        self.parts = AHEAD_BYTES // self.part_bytes
         self.hold = Signal()
         self.start = Signal()
         self.address = Signal(address_bits)
@@ -45,9 +48,8 @@ class Fetch(Elaboratable):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         size = self.part_bytes
-        parts = AHEAD_BYTES // size
-        m.submodules.parts = queue = SyncFIFO(width=size * 8, depth=parts)
-        room = Signal(range(parts + 1), init=parts)
+        m.submodules.parts = queue = SyncFIFO(width=size * 8, depth=self.parts)
+        room = Signal(range(self.parts + 1), init=self.parts)
         unasked = Signal(LENGTH_BITS)
         unseen = Signal(LENGTH_BITS)
         asks = named(m, self.request_valid & self.request_ready, "asks")

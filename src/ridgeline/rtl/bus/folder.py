@@ -12,7 +12,7 @@ from ridgeline.rtl.bus.register_map import as_c_header, as_json, as_markdown, re
 from ridgeline.rtl.bus.shape import BusShape
 from ridgeline.rtl.bus.verilog import Top, made
 
-TOPS = ("axi", "core")
+TOPS = ("axi", "stream", "core")
 """What may be generated, in the order in which it is shown."""
 
 MANIFEST = "ridgeline.json"
@@ -22,6 +22,7 @@ GENERATOR = "ridgeline rtl"
 
 _WHAT = {
     "axi": "AXI4 master for memory, AXI4-Lite slave for registers, a program fetched from memory",
+    "stream": "for small FPGAs: a host by bytes, memory as streams of requests and answers",
     "core": "the bare core: a stream of instructions, requests to memory and answers",
 }
 

@@ -1,4 +1,4 @@
-"""An accelerator in co-simulation as a driver sees one: the Verilated top and a memory."""
+"""An accelerator in co-simulation as a driver sees one: a Verilated top and a memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from ridgeline.errors import RidgelineError
 from ridgeline.machine.description import Machine
 from ridgeline.rtl.build import build_program, require_tools
 from ridgeline.rtl.bus.shape import BusShape
-from ridgeline.rtl.bus.verilog import axi_verilog
+from ridgeline.rtl.bus.transports import StreamTransport
+from ridgeline.rtl.bus.verilog import axi_verilog, stream_verilog
+from ridgeline.rtl.shape import Shape
 from ridgeline.rtl.verilog import TOP
 
 MEMORY_ADDRESS = 0x1000_0000
@@ -22,11 +24,10 @@ MEMORY_ADDRESS = 0x1000_0000
 _PAUSE_CYCLES = 2000
 
 
-class Served:
+class _Simulation:
     """A process that simulates a top and answers the commands of its harness."""
 
-    def __init__(self, program: Path, memory_bytes: int, seed: int | None) -> None:
-        self.memory_address, self.memory_bytes = MEMORY_ADDRESS, memory_bytes
+    def __init__(self, program: Path, seed: int | None) -> None:
         self._where = str(program)
         # Zero means no stalls, so seeds begin at one.
         state = 0 if seed is None else (seed + 1) * 0x9E3779B97F4A7C15 % 2**64
@@ -39,7 +40,8 @@ class Served:
         assert self._process.stdout is not None
         return self._process.stdin, self._process.stdout
 
-    def _ask(self, command: str, *numbers: int, data: bytes = b"", answer: int = 8) -> bytes:
+    def ask(self, command: str, *numbers: int, data: bytes = b"", answer: int = 8) -> bytes:
+        """So many bytes in answer to a command. Raises RidgelineError where the process ended."""
         to, back = self._pipes()
         try:
             to.write(command.encode() + struct.pack(f"<{len(numbers)}Q", *numbers) + data)
@@ -53,40 +55,9 @@ class Served:
             )
         return got
 
-    def _number(self, command: str, *numbers: int, data: bytes = b"") -> int:
-        return int.from_bytes(self._ask(command, *numbers, data=data), "little")
-
-    def read32(self, offset: int) -> int:
-        return self._number("r", offset)
-
-    def write32(self, offset: int, value: int) -> None:
-        self._number("w", offset, value)
-
-    def read_memory(self, address: int, size: int) -> bytes:
-        return self._ask("R", address, size, answer=size)
-
-    def write_memory(self, address: int, data: bytes) -> None:
-        self._number("W", address, len(data), data=data)
-
-    def pause(self) -> None:
-        self.clock(_PAUSE_CYCLES)
-
-    def clock(self, cycles: int) -> bool:
-        """So many cycles, or until an interrupt; whether there is one."""
-        return bool(self._number("p", cycles))
-
-    @property
-    def cycles(self) -> int:
-        """Cycles since the reset."""
-        return self._number("c")
-
-    def refuse(self, address: int, size: int) -> None:
-        """Answer reads and writes that touch these bytes with an error of the bus."""
-        self._number("f", address, size)
-
-    def broken_rules(self) -> str:
-        """What of the bus's rules the accelerator broke so far, a line each."""
-        return self._ask("", answer=self._number("v")).decode()
+    def number(self, command: str, *numbers: int, data: bytes = b"") -> int:
+        """The number that answers a command."""
+        return int.from_bytes(self.ask(command, *numbers, data=data), "little")
 
     def close(self) -> None:
         """End the process."""
@@ -94,6 +65,34 @@ class Served:
         to.close()
         back.close()
         self._process.wait()
+
+
+class _Served:
+    """What boards of all tops have, to be closed after use."""
+
+    def __init__(self, simulation: _Simulation) -> None:
+        self._simulation = simulation
+
+    def pause(self) -> None:
+        """Let the accelerator work."""
+        self.clock(_PAUSE_CYCLES)
+
+    def clock(self, cycles: int) -> bool:
+        """So many cycles, or until an interrupt; whether there is one."""
+        return bool(self._simulation.number("p", cycles))
+
+    @property
+    def cycles(self) -> int:
+        """Cycles since the reset."""
+        return self._simulation.number("c")
+
+    def broken_rules(self) -> str:
+        """What of the bus's rules the accelerator broke so far, a line each."""
+        return self._simulation.ask("", answer=self._simulation.number("v")).decode()
+
+    def close(self) -> None:
+        """End the simulation."""
+        self._simulation.close()
 
     def __enter__(self) -> Self:
         return self
@@ -107,39 +106,113 @@ class Served:
         self.close()
 
 
+class ServedAxi(_Served):
+    """The AXI top and its memory: a Transport."""
+
+    def __init__(self, program: Path, memory_bytes: int, seed: int | None) -> None:
+        super().__init__(_Simulation(program, seed))
+        self.memory_address, self.memory_bytes = MEMORY_ADDRESS, memory_bytes
+
+    def read32(self, offset: int) -> int:
+        return self._simulation.number("r", offset)
+
+    def write32(self, offset: int, value: int) -> None:
+        self._simulation.number("w", offset, value)
+
+    def read_memory(self, address: int, size: int) -> bytes:
+        return self._simulation.ask("R", address, size, answer=size)
+
+    def write_memory(self, address: int, data: bytes) -> None:
+        self._simulation.number("W", address, len(data), data=data)
+
+    def refuse(self, address: int, size: int) -> None:
+        """Answer reads and writes that touch these bytes with an error of the bus."""
+        self._simulation.number("f", address, size)
+
+
+class _SimulatedPort:
+    """The byte link of a simulated stream top."""
+
+    def __init__(self, simulation: _Simulation) -> None:
+        self._simulation = simulation
+
+    def write(self, data: bytes, /) -> None:
+        self._simulation.number("s", len(data), data=data)
+
+    def read(self, size: int, /) -> bytes:
+        return self._simulation.ask("g", size, answer=size)
+
+
+class ServedStream(_Served, StreamTransport):
+    """The stream top and its memory: a Transport over the byte link."""
+
+    def __init__(self, program: Path, memory_bytes: int, seed: int | None) -> None:
+        simulation = _Simulation(program, seed)
+        _Served.__init__(self, simulation)
+        port = _SimulatedPort(simulation)
+        StreamTransport.__init__(
+            self, port, memory_bytes=memory_bytes, memory_address=MEMORY_ADDRESS
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A top of a machine before a memory of `memory_bytes`.
-
-    Built once for each content; `open` begins from the reset.
-    """
+    """The AXI top of a machine with a memory; `open` begins from its reset."""
 
     program: Path
     memory_bytes: int
 
     @staticmethod
-    def axi(
+    def built(
         machine: Machine, bus: BusShape, memory_bytes: int = 1 << 20, latency_cycles: int = 16
     ) -> Board:
-        """The AXI top, its memory answering after `latency_cycles`.
+        """Memory answers after `latency_cycles`. A model is built once for each content.
 
         Raises RidgelineError for what is not covered, or where there are no tools.
         """
         require_tools()
-        defines = {
-            "DATA_BYTES": bus.data_bytes,
-            "BURST_BEATS": bus.burst_beats,
-            "MEMORY_BASE": f"{MEMORY_ADDRESS}ull",
-            "MEMORY_BYTES": f"{memory_bytes}ull",
-            "LATENCY": latency_cycles,
-        }
-        program = build_program(
-            axi_verilog(machine, bus, name=TOP).text,
-            "bus/axi_harness.cpp",
-            [f"-D{name}={value}" for name, value in defines.items()],
-        )
-        return Board(program, memory_bytes)
+        text = axi_verilog(machine, bus, name=TOP).text
+        defines = _memory(memory_bytes, latency_cycles)
+        defines |= {"DATA_BYTES": bus.data_bytes, "BURST_BEATS": bus.burst_beats}
+        return Board(_build(text, "axi", defines), memory_bytes)
 
-    def open(self, seed: int | None = None) -> Served:
+    def open(self, seed: int | None = None) -> ServedAxi:
         """With a seed everything that may stall does so, and memory is up to 20 cycles later."""
-        return Served(self.program, self.memory_bytes, seed)
+        return ServedAxi(self.program, self.memory_bytes, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBoard:
+    """The stream top of a machine with a memory; `open` begins from its reset."""
+
+    program: Path
+    memory_bytes: int
+
+    @staticmethod
+    def built(
+        machine: Machine, memory_bytes: int = 1 << 20, latency_cycles: int = 16
+    ) -> StreamBoard:
+        """As `Board.built`."""
+        require_tools()
+        shape = Shape(machine)
+        text = stream_verilog(machine, name=TOP).text
+        defines = _memory(memory_bytes, latency_cycles)
+        defines |= {"LINE_BYTES": shape.line_bytes, "RESPONSE_BYTES": shape.response_bytes}
+        return StreamBoard(_build(text, "stream", defines), memory_bytes)
+
+    def open(self, seed: int | None = None) -> ServedStream:
+        """As `Board.open`."""
+        return ServedStream(self.program, self.memory_bytes, seed)
+
+
+def _memory(memory_bytes: int, latency_cycles: int) -> dict[str, int | str]:
+    return {
+        "MEMORY_BASE": f"{MEMORY_ADDRESS}ull",
+        "MEMORY_BYTES": f"{memory_bytes}ull",
+        "LATENCY": latency_cycles,
+    }
+
+
+def _build(text: str, top: str, defines: dict[str, int | str]) -> Path:
+    harness = f"bus/board_harness.cpp bus/{top}_harness.cpp"
+    return build_program(text, harness, [f"-D{name}={value}" for name, value in defines.items()])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import struct
 import time
 from pathlib import Path
 from typing import Protocol
@@ -108,3 +109,52 @@ def _mapped(path: Path | str, offset: int, size: int) -> mmap.mmap:
             where=str(path),
             fix="Check the address, and run with the rights to it",
         ) from error
+
+
+class Port(Protocol):
+    """A line of bytes: pyserial's Serial, or whatever reads and writes like it."""
+
+    def write(self, data: bytes, /) -> object:
+        """Send all of `data`."""
+        ...
+
+    def read(self, size: int, /) -> bytes:
+        """`size` bytes; fewer when they do not come in time."""
+        ...
+
+
+class StreamTransport:
+    """The stream top behind a byte link, as `byte_link` says: UART, SPI or FIFO bridge.
+
+    `port` takes and gives bytes. Memory is the accelerator's from `memory_address` on.
+    """
+
+    def __init__(self, port: Port, *, memory_bytes: int, memory_address: int = 0) -> None:
+        self.port = port
+        self.memory_address, self.memory_bytes = memory_address, memory_bytes
+
+    def read32(self, offset: int) -> int:
+        self.port.write(struct.pack("<cH", b"r", offset))
+        return int.from_bytes(self._answer(4), "little")
+
+    def write32(self, offset: int, value: int) -> None:
+        self.port.write(struct.pack("<cHI", b"w", offset, value))
+
+    def read_memory(self, address: int, size: int) -> bytes:
+        self.port.write(struct.pack("<cII", b"R", address, size))
+        return self._answer(size)
+
+    def write_memory(self, address: int, data: bytes) -> None:
+        self.port.write(struct.pack("<cII", b"W", address, len(data)) + data)
+
+    def pause(self) -> None:
+        time.sleep(_PAUSE_SECONDS)
+
+    def _answer(self, size: int) -> bytes:
+        found = self.port.read(size)
+        if len(found) != size:
+            raise RidgelineError(
+                f"{len(found)} of {size} bytes of an answer came over the byte link",
+                fix="Check the link's speed and wiring, and reset the accelerator",
+            )
+        return found
