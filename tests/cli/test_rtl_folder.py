@@ -24,6 +24,7 @@ def run(ridgeline: Any, path: Path, *options: str) -> Any:
 
 def test_a_folder_holds_all_that_a_board_needs(ridgeline: Any, tmp_path: Path) -> None:
     path = tmp_path / "board"
+    path.mkdir()  # an empty folder is filled
     shown = run(ridgeline, path)
     assert shown.code == 0, shown.err
     names = {file.name for file in path.iterdir()}
@@ -58,7 +59,11 @@ def _check_header(path: Path) -> None:
 
 def test_one_top_replaces_what_was_made_before(ridgeline: Any, tmp_path: Path) -> None:
     path = tmp_path / "board"
-    run(ridgeline, path, "--top", "axi")
+    run(ridgeline, path, "--top", "core")
+    manifest = json.loads((path / "ridgeline.json").read_text())
+    manifest["files"].append("ridgeline_axi.v")
+    (path / "ridgeline.json").write_text(json.dumps(manifest))
+    (path / "ridgeline_axi.v").write_text("made before")
     (path / "pins.lpf").write_text("mine")
     shown = run(ridgeline, path, "--top", "core", "--json")
     assert json.loads(shown.out)["files"] == sorted(
@@ -81,12 +86,6 @@ def test_one_file_of_another_top(ridgeline: Any, tmp_path: Path) -> None:
     assert "counter_0" not in path.read_text()
 
 
-def test_an_empty_folder_is_filled(ridgeline: Any, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    assert run(ridgeline, tmp_path / "empty", "--top", "core").code == 0
-    assert (tmp_path / "empty" / "ridgeline.json").exists()
-
-
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -96,6 +95,12 @@ def test_an_empty_folder_is_filled(ridgeline: Any, tmp_path: Path) -> None:
             ("--bus-bits", "48"),
             "an AXI data bus has a power of two of bits from 8 to 1024, not 48. Give --bus-bits",
         ),
+        (
+            ("--top", "core", "--bus-bits", "64", "--burst-beats", "8"),
+            "--bus-bits and --burst-beats shape the AXI top only, and it is not generated",
+        ),
+        (("--top", "stream", "--address-bits", "64"), "--address-bits shapes the AXI top only"),
+        (("--top", "core", "--no-counters"), "the bare core has no counters to leave out"),
         (("--bus-bits", "2048"), "not 2048. Give --bus-bits 1024"),
         (("--burst-beats", "257"), "a burst has from 1 to 256 beats, not 257"),
         (("--address-bits", "65"), "an address has from 16 to 64 bits, not 65"),

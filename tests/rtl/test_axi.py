@@ -8,6 +8,7 @@ import pytest
 
 from bus_cases import TIMEOUT_SECONDS, chained, faults
 from ridgeline.errors import RidgelineError
+from ridgeline.machine.counters import CAUSES
 from ridgeline.machine.instructions import Store
 from ridgeline.machine.simulate import simulate
 from ridgeline.rtl.bus import axi_top, read_master, write_master
@@ -69,8 +70,11 @@ def test_programs_one_after_the_other(served: ServedAxi) -> None:
     for case in random_cases(MACHINE, range(5)):
         driver.load(case.program)
         driver.run(case.inputs, TIMEOUT_SECONDS)
-        again = driver.counters()["cycles"]
-        assert again >= simulate(case.program).cycles
+        counters = driver.counters()
+        cycles = counters["cycles"]
+        assert cycles >= simulate(case.program).cycles
+        for unit in ("array", "load", "store", "weights", "vector"):
+            assert sum(counters[n] for n, _ in CAUSES if n.startswith(f"{unit} ")) == cycles
     assert served.broken_rules() == ""
 
 
@@ -183,3 +187,12 @@ def test_a_program_that_hangs_is_told(served: ServedAxi) -> None:
         driver.wait(0.2)
     driver.stop()
     assert driver.errors() == ["CONTROL.stop ended the program"]
+
+
+def test_memory_that_never_answers_is_told(served: ServedAxi) -> None:
+    driver = Driver(served)
+    served.write_memory(served.memory_address, image(()))
+    driver.start(served.memory_address, len(image(())))
+    served.stall_memory()
+    with pytest.raises(RidgelineError, match=r"memory did not answer within 0.1 seconds. Check"):
+        driver.stop(0.1)

@@ -27,11 +27,13 @@ def rtl(
         int | None, typer.Option("--bus-bits", metavar="N", help="Of AXI's data: 8 to 1024.")
     ] = None,
     address_bits: Annotated[
-        int, typer.Option("--address-bits", metavar="N", help="Of AXI's addresses: 16 to 64.")
-    ] = 32,
+        int | None,
+        typer.Option("--address-bits", metavar="N", help="Of AXI's addresses: 16 to 64; else 32."),
+    ] = None,
     burst_beats: Annotated[
-        int, typer.Option("--burst-beats", metavar="N", help="Longest burst: 1 to 256.")
-    ] = 16,
+        int | None,
+        typer.Option("--burst-beats", metavar="N", help="AXI's longest burst: 1 to 256; else 16."),
+    ] = None,
     counters: Annotated[
         bool, typer.Option("--counters/--no-counters", help="Count the cycles of each stall.")
     ] = True,

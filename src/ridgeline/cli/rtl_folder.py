@@ -19,7 +19,7 @@ from ridgeline.render.plain import visible
 from ridgeline.render.table import aligned
 from ridgeline.rtl.build import require_tools
 from ridgeline.rtl.bus.folder import GENERATOR, MANIFEST, TOPS, Folder, folder
-from ridgeline.rtl.bus.shape import BusShape
+from ridgeline.rtl.bus.shape import ADDRESS_BITS, BURST_BEATS, BusShape
 from ridgeline.rtl.bus.verilog import Top, made
 from ridgeline.rtl.support import require_machine
 
@@ -28,15 +28,15 @@ _MOST_MANIFEST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class RtlOptions:
-    """What `ridgeline rtl` was asked for. `bus_bits` None: as wide as a line of the machine."""
+    """What `ridgeline rtl` was asked for; None where nothing was said."""
 
     machine: str
     settings: tuple[str, ...]
     output: Path
     top: str | None
     bus_bits: int | None
-    address_bits: int
-    burst_beats: int
+    address_bits: int | None
+    burst_beats: int | None
     counters: bool
     json: bool
 
@@ -49,6 +49,8 @@ def write_rtl(options: RtlOptions) -> None:
             fix=did_you_mean(options.top, TOPS),
         )
     is_file = options.output.suffix == ".v"
+    tops = _tops(options.top, is_file)
+    _check_options(options, tops)
     if is_file:
         check_writable(options.output, "--output")
     else:
@@ -59,23 +61,55 @@ def write_rtl(options: RtlOptions) -> None:
     bus = _bus(machine, options)
     require_tools("amaranth")
     if is_file:
-        _write_file(machine, bus, options)
+        _write_file(machine, bus, tops[0], options)
     else:
-        _write_folder(machine, bus, options)
+        _write_folder(machine, bus, tops, options)
+
+
+def _tops(top: str | None, is_file: bool) -> tuple[str, ...]:
+    """The one asked for; else all in a folder, and the core in a file, as no file holds two."""
+    if top is not None:
+        return (top,)
+    return ("core",) if is_file else TOPS
+
+
+def _check_options(options: RtlOptions, tops: tuple[str, ...]) -> None:
+    """Raise RidgelineError for an option that would change nothing."""
+    of_axi = {
+        "--bus-bits": options.bus_bits,
+        "--address-bits": options.address_bits,
+        "--burst-beats": options.burst_beats,
+    }
+    idle = [name for name, value in of_axi.items() if value is not None]
+    if "axi" not in tops and idle:
+        raise RidgelineError(
+            f"{' and '.join(idle)} shape{'' if len(idle) > 1 else 's'} the AXI top only, and it is"
+            " not generated",
+            fix="Leave it out, or give --top axi",
+        )
+    if tops == ("core",) and not options.counters:
+        raise RidgelineError(
+            "the bare core has no counters to leave out",
+            fix="Leave --no-counters out, or give --top axi or --top stream",
+        )
 
 
 def _bus(machine: Machine, options: RtlOptions) -> BusShape:
     """As wide as asked for, else as a burst of device memory, rounded to what AXI has."""
     widest = machine.device_memory.burst_bytes * 8
     bits = min(max(widest, 32), 1024) if options.bus_bits is None else options.bus_bits
-    bus = BusShape(bits, options.address_bits, options.burst_beats)
+    bus = BusShape(
+        bits,
+        ADDRESS_BITS if options.address_bits is None else options.address_bits,
+        BURST_BEATS if options.burst_beats is None else options.burst_beats,
+    )
     bus.require_room(machine)
     return bus
 
 
-def _write_file(machine: Machine, bus: BusShape, options: RtlOptions) -> None:
+def _write_file(machine: Machine, bus: BusShape, name: str, options: RtlOptions) -> None:
     with stage("generating"):
-        top = made(options.top or "core", machine, bus, counts=options.counters)
+        top = made(name, machine, bus, counts=options.counters)
     write_file(options.output, top.text)
     if options.json:
         rows = [asdict(pin) for pin in top.ports]
@@ -93,8 +127,9 @@ def _pins(top: Top) -> list[str]:
     return aligned([("pin", "bits", "name", ""), *rows], (0, 2, 3))
 
 
-def _write_folder(machine: Machine, bus: BusShape, options: RtlOptions) -> None:
-    tops = TOPS if options.top is None else (options.top,)
+def _write_folder(
+    machine: Machine, bus: BusShape, tops: tuple[str, ...], options: RtlOptions
+) -> None:
     with stage("generating"):
         made_folder = folder(machine, bus, tops, counts=options.counters)
     _place(made_folder, options.output)

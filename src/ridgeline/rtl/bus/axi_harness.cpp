@@ -8,6 +8,7 @@
 //   p cycles           clock until irq, or so long  -> irq
 //   c                                               -> cycles so far
 //   f address size     answer reads and writes there with an error -> 1
+//   h                  memory answers nothing from now on -> 1
 //   v                  what of AXI's rules was broken -> length, text
 // Everything that may stall does so at random where the seed is not 0. Writes reach memory when they
 // are answered, as late as may be; reads see memory when they are asked, as early as may be: who
@@ -81,6 +82,7 @@ class Board {
     uint64_t cycle() const { return cycle_; }
     Bytes& memory() { return memory_; }
     const std::string& faults() const { return faults_; }
+    void hang() { hangs_ = true; }
     void poison(uint64_t first, uint64_t size) { poison_ = first, poison_end_ = first + size; }
 
   private:
@@ -111,7 +113,7 @@ class Board {
     }
 
     void show_read() {
-        if (!reading_) {
+        if (!reading_ && !hangs_) {
             // Answers of different IDs come in any order, and in between each other.
             std::vector<size_t> ready;
             std::set<uint64_t> seen;
@@ -129,7 +131,7 @@ class Board {
     }
 
     void show_answer() {
-        if (!answering_ && !whole_.empty() && whole_.front().due <= cycle_)
+        if (!answering_ && !hangs_ && !whole_.empty() && whole_.front().due <= cycle_)
             answering_ = !random_.stalls();
         top_.m_axi_bvalid = answering_;
         if (!answering_) return;
@@ -253,7 +255,7 @@ class Board {
     Random random_;
     Bytes memory_;
     uint64_t cycle_ = 0, poison_ = 0, poison_end_ = 0;
-    bool started_ = false, answering_ = false;
+    bool started_ = false, answering_ = false, hangs_ = false;
     std::deque<Burst> reads_, asked_, whole_;
     Burst* reading_ = nullptr;
     std::deque<Beat> beats_;
@@ -300,6 +302,10 @@ int main(int argc, char** argv) {
             case 'f':
                 address = get();
                 board.poison(address, get());
+                put(1);
+                break;
+            case 'h':
+                board.hang();
                 put(1);
                 break;
             case 'v':

@@ -139,22 +139,30 @@ class Driver:
 
     def wait(self, timeout_seconds: float = 60.0) -> None:
         """Until the program has ended. Raises RidgelineError where it fails, or takes longer."""
-        until = time.monotonic() + timeout_seconds
-        while (status := self._read("STATUS")) & _BUSY:
-            if time.monotonic() > until:
-                raise RidgelineError(
-                    f"the program did not end within {timeout_seconds:g} seconds",
-                    fix="Call stop(), and check memory and its interconnect",
-                )
-            self.transport.pause()
+        status = self._until_idle(
+            timeout_seconds, "the program did not end", "Call stop(), and check memory and its bus"
+        )
         if not status & _DONE:
             raise RidgelineError("the program failed: " + "; ".join(self.errors()))
 
-    def stop(self) -> None:
-        """End the program that runs, if one does, once its accesses to memory are over."""
+    def stop(self, timeout_seconds: float = 10.0) -> None:
+        """End the program that runs, if one does, once its accesses to memory are over.
+
+        Raises RidgelineError where memory does not answer them in time.
+        """
         self._write("CONTROL", _STOP)
-        while self._read("STATUS") & _BUSY:
+        self._until_idle(
+            timeout_seconds, "memory did not answer", "Check its clock and bus, then reset both"
+        )
+
+    def _until_idle(self, timeout_seconds: float, late: str, fix: str) -> int:
+        """STATUS once nothing runs any more."""
+        until = time.monotonic() + timeout_seconds
+        while (status := self._read("STATUS")) & _BUSY:
+            if time.monotonic() > until:
+                raise RidgelineError(f"{late} within {timeout_seconds:g} seconds", fix=fix)
             self.transport.pause()
+        return status
 
     def errors(self) -> list[str]:
         """Why the last program did not end with Halt."""

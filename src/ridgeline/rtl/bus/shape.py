@@ -16,6 +16,9 @@ MOST_BURST_BEATS = 256
 DATA_BITS = (8, 16, 32, 64, 128, 256, 512, 1024)
 """Widths that AXI has (IHI 0022, A1.3.1)."""
 
+ADDRESS_BITS, BURST_BEATS = 32, 16
+"""Where nothing else is asked for: what every AXI interconnect takes."""
+
 LEAST_ADDRESS_BITS, MOST_ADDRESS_BITS = 16, 64
 
 
@@ -27,8 +30,8 @@ class BusShape:
     """
 
     data_bits: int
-    address_bits: int = 32
-    burst_beats: int = 16
+    address_bits: int = ADDRESS_BITS
+    burst_beats: int = BURST_BEATS
 
     def __post_init__(self) -> None:
         if self.data_bits not in DATA_BITS:

@@ -129,6 +129,10 @@ class ServedAxi(_Served):
         """Answer reads and writes that touch these bytes with an error of the bus."""
         self._simulation.number("f", address, size)
 
+    def stall_memory(self) -> None:
+        """Answer no read and no write from now on."""
+        self._simulation.number("h")
+
 
 class _SimulatedPort:
     """The byte link of a simulated stream top."""
