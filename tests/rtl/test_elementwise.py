@@ -68,7 +68,7 @@ class Alone(Elaboratable):
             rest.real.eq(1),
             rest.real_negative.eq(real.negative),
             rest.real_significand.eq(real.significand),
-            rest.real_shift.eq(real.shift),
+            rest.real_point.eq(real.point),
         ]
         return m
 

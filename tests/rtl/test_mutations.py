@@ -8,11 +8,11 @@ import pytest
 
 from ridgeline.errors import RidgelineError
 from ridgeline.rtl import elementwise, operands, requantize
-from ridgeline.rtl.accelerator import WriteHolds
 from ridgeline.rtl.array import MacArray
 from ridgeline.rtl.array_unit import ArrayUnit
 from ridgeline.rtl.build import build
 from ridgeline.rtl.cosim import CosimCase, CosimResult, cosimulate_many
+from ridgeline.rtl.holds import WriteHolds
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.shape import Shape
 from ridgeline.rtl.vector_unit import VectorUnit

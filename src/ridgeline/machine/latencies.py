@@ -35,7 +35,7 @@ class Latencies:
     array: int = 6
     vector: int = 14
     vector_from_buffer: int = 19
-    vector_real: int = 25
+    vector_real: int = 31
 
 
 LATENCIES = Latencies()

@@ -10,6 +10,7 @@ from ridgeline.machine.instructions import Load, Requant, Unit
 from ridgeline.machine.instructions.word import COUNT_BITS, WORD_BITS
 from ridgeline.rtl.array_unit import ArrayUnit
 from ridgeline.rtl.causes import Causes
+from ridgeline.rtl.holds import WriteHolds
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import Accumulators, Parameters, UnifiedBuffer, WeightSlots
 from ridgeline.rtl.registers import Bits
@@ -125,22 +126,7 @@ class Accelerator(Elaboratable):
             shape, issue, transfers, buffer, slots, parameters
         )
         m.submodules.stores = stores = StorePath(shape, issue, transfers, buffer)
-        moving = transfers.store_banks | transfers.from_buffer.held_banks
-        m.d.comb += [
-            array.others_banks.eq(moving | vector.held_banks),
-            vector.others_banks.eq(moving | array.held_banks),
-            transfers.reading_banks.eq(array.held_banks | vector.reading_banks),
-        ]
-        m.submodules.holds = holds = WriteHolds(shape, issue)
-        head = {unit: issue.queues[unit].head for unit in (Unit.LOAD, Unit.VECTOR)}
-        m.d.comb += [
-            holds.started[Unit.LOAD].eq(transfers.started[Unit.LOAD]),
-            holds.started[Unit.VECTOR].eq(vector.started),
-            holds.banks[Unit.LOAD].eq(field(head[Unit.LOAD], Load, "banks")),
-            holds.banks[Unit.VECTOR].eq(field(head[Unit.VECTOR], Requant, "out_banks")),
-            vector.load_banks.eq(holds.held[Unit.LOAD]),
-            transfers.vector_banks.eq(holds.held[Unit.VECTOR] | vector.starting_banks),
-        ]
+        self._share_banks(m, issue, array, vector, transfers)
         started: dict[Unit, Bits] = {
             **transfers.started,
             Unit.ARRAY: array.started,
@@ -153,6 +139,33 @@ class Accelerator(Elaboratable):
             m.d.comb += self.causes.eq(causes.bits)
         self._connect_pins(m, issue, transfers, returns, stores)
         return m
+
+    def _share_banks(
+        self, m: Module, issue: Issue, array: ArrayUnit, vector: VectorUnit, transfers: Transfers
+    ) -> None:
+        """Tells each unit what the others do with the unified buffer's ports."""
+        m.submodules.holds = holds = WriteHolds(self.shape, issue)
+        head = {unit: issue.queues[unit].head for unit in (Unit.LOAD, Unit.VECTOR)}
+        rows = transfers.from_buffer.held_banks
+        m.d.comb += [
+            holds.started[Unit.LOAD].eq(transfers.started[Unit.LOAD]),
+            holds.started[Unit.VECTOR].eq(vector.started),
+            holds.banks[Unit.LOAD].eq(field(head[Unit.LOAD], Load, "banks")),
+            holds.banks[Unit.VECTOR].eq(field(head[Unit.VECTOR], Requant, "out_banks")),
+            vector.load_banks.eq(holds.held[Unit.LOAD]),
+            vector.writes.held_banks.eq(holds.held[Unit.VECTOR]),
+            array.others_banks.eq(rows | vector.reads.held_banks),
+            vector.others_banks.eq(rows),
+        ]
+        for seen, use in (
+            (vector.array, array.reads),
+            (transfers.others[0], array.reads),
+            (transfers.others[1], vector.reads),
+            (transfers.vector_writes, vector.writes),
+        ):
+            m.d.comb += seen.follow(use)
+        for unit in (array, vector):
+            m.d.comb += unit.store.follow(transfers.store)
 
     def _connect_pins(
         self,
@@ -177,42 +190,7 @@ class Accelerator(Elaboratable):
             stores.ready.eq(self.write_ready),
             self.write_address.eq(stores.head.address),
             self.write_bytes.eq(stores.head.bytes),
-            self.write_data.eq(stores.head.data),
+            self.write_data.eq(stores.data),
             self.write_last.eq(stores.head.last),
             stores.completes.eq(self.write_done if self.writes_answered else stores.ends),
         ]
-
-
-class WriteHolds(Elaboratable):
-    """Banks whose write port a unit holds until its last instruction that writes there has drained.
-
-    For each unit and bank, the number of that instruction; instructions of a unit drain in order.
-    """
-
-    def __init__(self, shape: Shape, issue: Issue) -> None:
-        self.shape, self.issue = shape, issue
-        self.started: dict[Unit, Signal] = {}
-        self.banks: dict[Unit, Signal] = {}
-        self.held: dict[Unit, Signal] = {}
-        for unit in (Unit.LOAD, Unit.VECTOR):
-            name = unit.name.lower()
-            self.started[unit] = Signal(name=f"{name}_starts")
-            self.banks[unit] = Signal(shape.banks, name=f"{name}_banks")
-            self.held[unit] = Signal(shape.banks, name=f"{name}_held")
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        for unit, started in self.started.items():
-            name = unit.name.lower()
-            number = Signal(COUNT_BITS, name=f"{name}_number")
-            m.d.sync += number.eq(number + started)
-            for bank in range(self.shape.banks):
-                until = Signal(COUNT_BITS, name=f"{name}_until_{bank}")
-                with m.If(started & self.banks[unit][bank]):
-                    m.d.sync += until.eq(number + 1)
-                m.d.comb += self.held[unit][bank].eq(self.is_held(until, self.issue.counts[unit]))
-        return m
-
-    def is_held(self, until: Bits, count: Bits) -> Bits:
-        """Whether instruction number `until` has yet to drain."""
-        return until > count

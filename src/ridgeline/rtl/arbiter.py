@@ -17,7 +17,8 @@ class RequestOrder(Elaboratable):
 
     `ready[unit]`: its next instruction could start but for banks and port: this is the request.
     `able[unit]`: banks and port allow it now. `apart[a, b]`: the two need nothing in common, so
-    both may be granted at once.
+    both may be granted at once. `could[unit]`: ready and able if what is late in a cycle comes out
+    well; `chosen[unit]`: what is granted then, known earlier.
     """
 
     def __init__(self, units: tuple[Unit, ...]) -> None:
@@ -28,7 +29,9 @@ class RequestOrder(Elaboratable):
             pair: Signal(name=f"{pair[0].name}_{pair[1].name}_apart".lower())
             for pair in combinations(units, 2)
         }
+        self.could = {unit: Signal(name=f"{unit.name.lower()}_could") for unit in units}
         self.granted = {unit: Signal(name=f"{unit.name.lower()}_granted") for unit in units}
+        self.chosen = {unit: Signal(name=f"{unit.name.lower()}_chosen") for unit in units}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -50,24 +53,39 @@ class RequestOrder(Elaboratable):
                 m.d.sync += order.eq(_FIRST)
             with m.Elif(~waits_first):
                 m.d.sync += order.eq(_SECOND)
-        against = self._against(m, candidate, precedes)
-        for unit in self.units:
-            granted = candidate[unit]
-            for other in self.units:
-                if other is not unit:
-                    granted = granted & ~(against[other, unit] & ~self._loses(against, other, unit))
-            m.d.comb += self.granted[unit].eq(granted)
+        self._grant(m, candidate, precedes, self.granted, "")
+        self._grant(m, {**self.could}, precedes, self.chosen, "could_")
         return m
 
+    def _grant(
+        self,
+        m: Module,
+        candidate: dict[Unit, Bits],
+        precedes: dict[tuple[Unit, Unit], Bits],
+        granted: dict[Unit, Signal],
+        name: str,
+    ) -> None:
+        against = self._against(m, candidate, precedes, name)
+        for unit in self.units:
+            gets = candidate[unit]
+            for other in self.units:
+                if other is not unit:
+                    gets = gets & ~(against[other, unit] & ~self._loses(against, other, unit))
+            m.d.comb += granted[unit].eq(gets)
+
     def _against(
-        self, m: Module, candidate: dict[Unit, Bits], precedes: dict[tuple[Unit, Unit], Bits]
+        self,
+        m: Module,
+        candidate: dict[Unit, Bits],
+        precedes: dict[tuple[Unit, Unit], Bits],
+        prefix: str,
     ) -> dict[tuple[Unit, Unit], Bits]:
         """Whether the first goes before the second, and leaves it nothing."""
         found: dict[tuple[Unit, Unit], Bits] = {}
         for first, second in precedes:
             pair = (first, second)
             apart = self.apart[pair if pair in self.apart else (second, first)]
-            name = f"{first.name}_against_{second.name}".lower()
+            name = f"{prefix}{first.name}_against_{second.name}".lower()
             found[first, second] = named(
                 m, candidate[first] & precedes[first, second] & ~apart, name
             )

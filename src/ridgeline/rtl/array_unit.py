@@ -6,12 +6,15 @@ before by one row, so that tiles follow each other without a bubble.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, signed
 
 from ridgeline.machine.instructions import MatMul, Unit
 from ridgeline.machine.instructions.array import INT8
 from ridgeline.rtl.array import MacArray
 from ridgeline.rtl.depths import ACCUMULATE, FEED, depth, spare
+from ridgeline.rtl.holds import BankUse, StoreUse
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import Accumulators, UnifiedBuffer, WeightSlots
 from ridgeline.rtl.registers import Bits, delay, named, register
@@ -23,12 +26,19 @@ POSITION_BITS = 26
 """x and y of a window: a 17-bit origin and 16-bit counts of 8-bit steps."""
 
 
+def are_inside(places: Iterable[Bits], limits: Iterable[Bits]) -> Bits:
+    """Whether each place is at least 0, and below its limit: below 0 is beyond every limit."""
+    return Cat(
+        *(place.as_unsigned() < limit for place, limit in zip(places, limits, strict=True))
+    ).all()
+
+
 class ArrayUnit(Elaboratable):
     """Takes MatMuls from its queue. `started` for a cycle when one begins to stream, `active` then
     and while more follow; `waiting`: `word` is to stream next.
 
-    `held_banks` are those whose read port it uses beyond this cycle; `others_banks` those that
-    others do, which it must not touch.
+    `reads` are the banks that it uses; `others_banks` those that others use beyond this cycle, and
+    `store`'s, which it must not touch.
     """
 
     def __init__(
@@ -46,8 +56,9 @@ class ArrayUnit(Elaboratable):
         self.active = Signal(name="array_active")
         self.waiting = Signal(name="waiting")
         self.word = Signal(self.queue.bits, reset_less=True, name="word")
-        self.held_banks = Signal(shape.banks)
+        self.reads = BankUse(shape, "array_reads")
         self.others_banks = Signal(shape.banks)
+        self.store = StoreUse(shape)
         self.array = MacArray(shape.rows, shape.cols)
         self.entry = Signal(shape.entry_bits, reset_less=True)
 
@@ -76,22 +87,24 @@ class ArrayUnit(Elaboratable):
         left = Signal(range(rows + 1))
         slot = Signal(self.slots.fill_slot.shape())
         keeps = field(queue.head, MatMul, "keep_weights")
-        weights_there = waits_met(queue.head, self.issue.counts, [Unit.WEIGHTS])
         free = self.loader_free(loading, left)
-        accepts = named(m, queue.valid & ~waiting & (keeps | (free & weights_there)), "accepts")
+        accepts = named(m, queue.valid & ~waiting & (keeps | (free & queue.met)), "accepts")
         m.d.comb += queue.pop.eq(accepts)
         m.d.sync += [row.eq(row + 1), left.eq(left - 1)]
         with m.If(left == 1):
             m.d.sync += loading.eq(0)
+        with m.If(~waiting):
+            m.d.sync += word.eq(queue.head)
         with m.If(accepts):
-            m.d.sync += [waiting.eq(1), word.eq(queue.head)]
-        with m.If(accepts & ~keeps):
+            m.d.sync += waiting.eq(1)
+        with m.If(free):
             m.d.sync += [
-                loading.eq(1),
                 row.eq(0),
                 left.eq(field(queue.head, MatMul, "k")),
                 slot.eq(field(queue.head, MatMul, "slot")),
             ]
+        with m.If(accepts & ~keeps):
+            m.d.sync += loading.eq(1)
         m.d.comb += [
             self.slots.read.enable.eq(loading),
             self.slots.read.address.eq(Cat(row, slot)),
@@ -113,32 +126,52 @@ class ArrayUnit(Elaboratable):
         """The second stage: it takes the instruction of the first when all waits are over."""
         banks = field(word, MatMul, "banks")[: self.shape.banks]
         held = Signal(self.shape.banks, reset_less=True)
-        starts = named(
-            m,
-            waiting
-            & waits_met(word, self.issue.counts, UNITS)
-            & (~walk.busy | walk.last)
-            & ~(banks & self.others_banks).any(),
-            "starts",
+        met = Signal(name="word_met")
+        m.d.sync += met.eq(
+            Mux(waiting, waits_met(word, self.issue.following, UNITS), self.queue.staying)
         )
-        m.d.comb += [self.started.eq(starts), self.active.eq(starts | (walk.busy & ~walk.last))]
-        m.d.comb += self.held_banks.eq(Mux(walk.busy & ~walk.last, held, 0) | Mux(starts, banks, 0))
-        with m.If(walk.busy):
-            walk.step(m)
-        with m.If(starts):
-            m.d.sync += [waiting.eq(0), held.eq(banks)]
-            m.d.sync += walk.start(triple(word, MatMul, "count"), self._places(word))
+        free = named(m, ~walk.busy | walk.last, "stream_free")
+        could = named(m, waiting & met & free & ~(banks & self.others_banks).any(), "could_start")
+        starts = named(m, could & ~self.store.meets(banks), "starts")
+        m.d.comb += [
+            self.started.eq(starts),
+            self.active.eq(starts | (walk.busy & ~walk.last)),
+            self.reads.held_banks.eq(Mux(walk.busy & ~walk.last, held, 0)),
+            self.reads.next_banks.eq(banks),
+            self.reads.starts.eq(starts),
+            self.reads.could.eq(could),
+        ]
         with m.If(walk.busy):
             m.d.sync += self.entry.eq(self.entry + 1)
+            walk.step(m)
+        # Loaded whenever they are free, so that their enable does not wait for what starts.
+        with m.If(free):
+            m.d.sync += [held.eq(banks), self.entry.eq(field(word, MatMul, "entry"))]
+            m.d.sync += walk.load(triple(word, MatMul, "count"), self._places(word))
         with m.If(starts):
-            m.d.sync += self.entry.eq(field(word, MatMul, "entry"))
-        self.keeps = self._held(m, starts, field(word, MatMul, "keep_weights"), "keeps")
-        self.adds = self._held(m, starts, field(word, MatMul, "accumulate"), "adds")
-        self.depth = self._held(m, starts, field(word, MatMul, "k"), "depth")
-        self.signed = self._held(m, starts, field(word, MatMul, "format") == INT8, "signed")
-        self.zero = self._held(m, starts, field(word, MatMul, "zero_point"), "zero")
-        self.x_limit = self._held(m, starts, field(word, MatMul, "x_limit"), "x_limit")
-        self.y_limit = self._held(m, starts, field(word, MatMul, "y_limit"), "y_limit")
+            m.d.sync += [waiting.eq(0), walk.begin()]
+        self._hold(m, word, free)
+        self._look_inside(m, walk, word, free)
+
+    def _hold(self, m: Module, word: Bits, free: Bits) -> None:
+        """What the instruction that streams says of all its rows."""
+        self.keeps = self._held(m, free, field(word, MatMul, "keep_weights"), "keeps")
+        self.adds = self._held(m, free, field(word, MatMul, "accumulate"), "adds")
+        self.depth = self._held(m, free, field(word, MatMul, "k"), "depth")
+        self.signed = self._held(m, free, field(word, MatMul, "format") == INT8, "signed")
+        self.zero = self._held(m, free, field(word, MatMul, "zero_point"), "zero")
+        self.x_limit = self._held(m, free, field(word, MatMul, "x_limit"), "x_limit")
+        self.y_limit = self._held(m, free, field(word, MatMul, "y_limit"), "y_limit")
+
+    def _look_inside(self, m: Module, walk: Walk, word: Bits, free: Bits) -> None:
+        """Whether the place at hand lies in the tensor, known in the cycle before."""
+        limits = [field(word, MatMul, f"{axis}_limit") for axis in ("x", "y")]
+        origins = [field(word, MatMul, f"{axis}_origin") for axis in ("x", "y")]
+        places = [walk.following(axis) for axis in ("x", "y")]
+        first = are_inside(origins, limits)
+        following = are_inside(places, [self.x_limit, self.y_limit])
+        self.inside = Signal(name="inside", reset_less=True)
+        m.d.sync += self.inside.eq(Mux(free, first, following))
 
     @staticmethod
     def _held(m: Module, starts: Bits, value: Bits, name: str) -> Signal:
@@ -161,19 +194,11 @@ class ArrayUnit(Elaboratable):
 
     def _feed(self, m: Module, walk: Walk) -> None:
         """From line addresses to operands, through the array, to the accumulators."""
-        inside = named(
-            m,
-            (walk["x"] >= 0)
-            & (walk["x"] < self.x_limit)
-            & (walk["y"] >= 0)
-            & (walk["y"] < self.y_limit),
-            "inside",
-        )
         m.d.comb += [
-            self.buffer.array.enable.eq(walk.busy & inside),
+            self.buffer.array.enable.eq(walk.busy & self.inside),
             self.buffer.array.address.eq(walk["line"]),
         ]
-        self._operands(m, inside)
+        self._operands(m, self.inside)
         swap = walk.busy & walk.first & ~self.keeps
         m.d.comb += self.array.swap.eq(delay(m, swap, depth(FEED) - 1, "swap_ahead", control=True))
         through = depth(FEED) + self.shape.rows + self.shape.cols

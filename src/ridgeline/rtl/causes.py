@@ -22,7 +22,7 @@ class Causes(Elaboratable):
         self, issue: Issue, array: ArrayUnit, vector: VectorUnit, transfers: Transfers
     ) -> None:
         self.issue, self.array, self.transfers = issue, array, transfers
-        self.vector_banks = vector.held_banks
+        self.vector_banks = vector.reads.held_banks
         self.active: dict[Unit, Bits] = {
             **transfers.active,
             Unit.VECTOR: vector.active,

@@ -50,6 +50,7 @@ DEPTHS: dict[str, tuple[Stage, ...]] = {
         *OPERAND,
         Stage("first multiply-add", elementwise.SECOND_PASS),
         Stage("second multiply-add", multiply_add.STAGES),
+        Stage("where its point lies"),
         Stage("nearest integer and clamp", requantize.STAGES - requantize.REAL_STAGE),
         Stage("write and count"),
     ),

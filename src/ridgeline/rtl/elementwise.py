@@ -15,14 +15,14 @@ from amaranth.lib.wiring import In, Out
 
 from ridgeline.rtl import multiply_add as fused
 from ridgeline.rtl.multiply_add import FACTOR_BITS, SIGNIFICAND_BITS, Real, multiply_add, real_of
-from ridgeline.rtl.registers import delay, named
-from ridgeline.rtl.requantize import SHIFT_BITS
+from ridgeline.rtl.registers import delay, named, register
+from ridgeline.rtl.requantize import POINT_BITS, point_of
 
 SECOND_PASS = fused.STAGES - fused.ADDEND_STAGE
 """Cycles from a pair's first pass to its second, which is an odd number."""
 
-STAGES = SECOND_PASS + fused.STAGES
-"""Cycles from a pair to its result."""
+STAGES = SECOND_PASS + fused.STAGES + 1
+"""Cycles from a pair to its result, the last for its point."""
 
 OPERAND_BITS = 9
 
@@ -43,7 +43,7 @@ class RealLane(wiring.Component):
                 "addend": In(32),
                 "negative": Out(1),
                 "significand": Out(SIGNIFICAND_BITS),
-                "shift": Out(signed(SHIFT_BITS)),
+                "point": Out(POINT_BITS),
             }
         )
 
@@ -56,17 +56,20 @@ class RealLane(wiring.Component):
         addend = real_of(m, self.addend, "addend")
         # A pass's result is the addend of the one that follows it, and that comes just in time.
         exponent = Signal(signed(fused.EXPONENT_BITS), name="result_exponent")
+        negative, significand = Signal(), Signal(SIGNIFICAND_BITS)
         chosen = Real(
-            named(m, Mux(adds, self.negative, addend.negative), "added_negative"),
-            named(m, Mux(adds, self.significand, addend.significand), "added_significand"),
+            named(m, Mux(adds, negative, addend.negative), "added_negative"),
+            named(m, Mux(adds, significand, addend.significand), "added_significand"),
             named(m, Mux(adds, exponent, addend.exponent), "added_exponent"),
         )
         scale = real_of(m, self.scale, "scale")
         made = multiply_add(m, factor, scale, chosen, "sum")
         m.d.comb += [
-            self.negative.eq(made.negative),
-            self.significand.eq(made.significand),
-            self.shift.eq(-made.exponent),
+            negative.eq(made.negative),
+            significand.eq(made.significand),
             exponent.eq(made.exponent),
+            self.negative.eq(register(m, negative, "last_negative")),
+            self.significand.eq(register(m, significand, "last_significand")),
+            self.point.eq(register(m, point_of(m, -exponent), "last_point")),
         ]
         return m

@@ -111,28 +111,38 @@ class Accumulators(Elaboratable):
             init=[],
         )
         m.submodules.cells = cells
-        writing = cells.write_port()
-        adding = cells.read_port(transparent_for=(writing,))
-        leaving = cells.read_port()
+        writing, adding, leaving = cells.write_port(), cells.read_port(), cells.read_port()
         valid = register(m, self.valid, "valid_1", control=True)
         entry = register(m, self.entry, "entry_1")
-        accumulate = register(m, self.accumulate, "accumulate_1")
+        written = register(m, valid, "valid_2", control=True)
+        entry_written = register(m, entry, "entry_2")
         sums = register(m, self.sums, "sums_1")
-        # The element one cycle ahead is not in the memory yet when this one is read.
-        again = register(m, valid & (self.entry == entry), "again")
         total = Signal(self.shape.cols * SUM_BITS, reset_less=True)
+        before = register(m, total, "total_before")
+        # The two elements ahead are not in the memory yet when this one is read. Which sum it adds
+        # to is known beforehand: reading takes half of a cycle.
+        first = valid & (self.entry == entry)
+        second = named(m, written & (self.entry == entry_written) & ~first, "again_second")
+        adds_total = register(m, self.accumulate & first, "adds_total")
+        adds_before = register(m, self.accumulate & second, "adds_before")
+        adds_memory = register(m, self.accumulate & ~first & ~second, "adds_memory")
         for col in cols:
             new = sums.word_select(col, self.sum_bits).as_signed()
-            old = Mux(
-                again, total.word_select(col, SUM_BITS), adding.data.word_select(col, SUM_BITS)
-            )
-            added = new + Mux(accumulate, old, 0)
+            gate: dict[str, Bits] = {
+                name: Mux(adds, value.word_select(col, SUM_BITS), 0)
+                for name, adds, value in (
+                    ("total", adds_total, total),
+                    ("before", adds_before, before),
+                    ("memory", adds_memory, adding.data),
+                )
+            }
+            added = new + (gate["total"] | gate["before"] | gate["memory"]).as_signed()
             m.d.sync += total.word_select(col, SUM_BITS).eq(added)
         m.d.comb += [
             adding.addr.eq(self.entry),
             adding.en.eq(self.valid),
-            writing.en.eq(register(m, valid, "valid_2", control=True)),
-            writing.addr.eq(register(m, entry, "entry_2")),
+            writing.en.eq(written),
+            writing.addr.eq(entry_written),
             writing.data.eq(total),
             leaving.addr.eq(self.vector.address),
             leaving.en.eq(self.vector.enable),

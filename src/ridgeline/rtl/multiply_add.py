@@ -17,10 +17,10 @@ from ridgeline.rtl.requantize import rounds_up
 FACTOR_BITS = 19
 """A product of two operands of the array, with its sign."""
 
-STAGES = 9
+STAGES = 12
 """Cycles from the operands to the sum."""
 
-ADDEND_STAGE = 2
+ADDEND_STAGE = 3
 """The addend is looked at so many cycles after the factor and the scale."""
 
 SIGNIFICAND_BITS = 24
@@ -79,9 +79,13 @@ def multiply_add(m: Module, factor: Bits, scale: Real, addend: Real, name: str) 
     negative = keep((factor < 0) ^ scale.negative, "product_negative_1")
     magnitude = keep(Mux(factor < 0, -factor, factor)[: FACTOR_BITS - 1], "magnitude")
     significand = keep(scale.significand, "scale_significand")
-    product = keep((magnitude * significand)[:_PRODUCT_BITS], "product")
-    base = delay(m, scale.exponent, 2, f"{name}_scale_exponent")
-    minus = keep(negative, "product_negative_2")
+    # Both halves in DSP blocks; their sum is a stage of its own.
+    half = SIGNIFICAND_BITS // 2
+    low = keep(magnitude * significand[:half], "product_low")
+    high = keep(magnitude * significand[half:], "product_high")
+    product = keep((low + (high << half))[:_PRODUCT_BITS], "product")
+    base = delay(m, scale.exponent, ADDEND_STAGE, f"{name}_scale_exponent")
+    minus = delay(m, negative, ADDEND_STAGE - 1, f"{name}_product_negative")
     frame = _aligned(m, product, minus, base, addend, name)
     total, minus, exponent = _added(m, frame, name)
     return _rounded(m, total, minus, exponent, name)
@@ -90,33 +94,40 @@ def multiply_add(m: Module, factor: Bits, scale: Real, addend: Real, name: str) 
 def _aligned(
     m: Module, product: Bits, minus: Bits, base: Bits, addend: Real, name: str
 ) -> dict[str, Any]:
-    """Product and addend in one frame of bits, whose lowest is worth 2^exponent. Two stages."""
+    """Product and addend in one frame of bits, whose lowest is worth 2^exponent. Three stages."""
 
     def keep(value: Bits, what: str) -> Signal:
         return register(m, value, f"{name}_{what}")
 
     # Without a product the addend is its own frame; nothing to add may lie anywhere.
-    alone = named(m, ~product.any(), f"{name}_alone")
-    apart = named(m, addend.exponent - base, f"{name}_apart")
-    close = Mux(alone | ~addend.significand.any(), 0, apart)
-    beyond = named(m, close > _FARTHEST, f"{name}_beyond")
-    below = named(m, close < _LOWEST, f"{name}_below")
-    place = named(m, Mux(beyond, _FARTHEST, Mux(below, _LOWEST, close)) + _BELOW, f"{name}_place")
-    left = keep(Mux(place < 0, 0, place)[:6], "left")
-    right = keep(Mux(place < 0, -place, 0)[:5], "right")
+    alone = keep(~product.any(), "alone")
+    close = keep(~product.any() | ~addend.significand.any(), "close")
+    apart = Signal(signed(EXPONENT_BITS + 1), name=f"{name}_apart", reset_less=True)
+    m.d.sync += apart.eq(addend.exponent - base)
+    product, minus, base = keep(product, "product_2"), keep(minus, "minus_2"), keep(base, "base_2")
+    addend = later(m, addend, 1, f"{name}_addend")
+    beyond = named(m, ~close & (apart > _FARTHEST), f"{name}_beyond")
+    below = named(m, ~close & (apart < _LOWEST), f"{name}_below")
+    # To the left so far, or to the right, which is minus that; by at most its own length.
+    left, right = ((sign * (apart + _BELOW)).as_signed() for sign in (1, -1))
+    to_right = named(m, ~close & (apart < -_BELOW), f"{name}_to_right")
+    bounded = Mux(close, _BELOW, Mux(beyond, _FARTHEST + _BELOW, left[:6]))
+    left, right = keep(bounded, "left"), keep(Mux(below, -_LOWEST - _BELOW, right[:5]), "right")
+    to_right = keep(to_right, "moves_right")
     kept = keep(Mux(beyond, 1, product << _BELOW)[:_FRAME], "kept_product")
     # Beyond, the frame hangs on the addend: its lowest bit is so far below that of the addend.
-    where = Mux(alone, addend.exponent, Mux(beyond, addend.exponent - _FARTHEST, base)) - _BELOW
-    exponent = keep(named(m, where, f"{name}_where"), "frame_exponent_1")
+    lowest = Mux(beyond, addend.exponent - (_FARTHEST + _BELOW), base - _BELOW)
+    where = Mux(alone, addend.exponent - _BELOW, lowest)
+    exponent = keep(named(m, where.as_signed(), f"{name}_where"), "frame_exponent_1")
     signs = (keep(minus, "product_negative_3"), keep(addend.negative, "addend_negative_3"))
     significand = keep(addend.significand, "addend_kept")
-    # To the right by at most its own length, else to the left.
     moved = named(m, Cat(Const(0, SIGNIFICAND_BITS), significand) >> right, f"{name}_moved")
-    placed = named(m, moved[SIGNIFICAND_BITS:] << left, f"{name}_placed")
+    over = moved[SIGNIFICAND_BITS:]
+    placed = named(m, Mux(to_right, over, (significand << left)[:_FRAME]), f"{name}_placed")
     return {
         "product": keep(kept, "frame_product"),
         "addend": keep(placed[:_FRAME], "frame_addend"),
-        "sticky": keep(moved[:SIGNIFICAND_BITS].any(), "frame_sticky"),
+        "sticky": keep(to_right & moved[:SIGNIFICAND_BITS].any(), "frame_sticky"),
         "signs": tuple(keep(s, f"sign_{i}") for i, s in enumerate(signs)),
         "exponent": keep(exponent, "frame_exponent_2"),
     }
@@ -150,7 +161,7 @@ def _added(m: Module, frame: dict[str, Any], name: str) -> tuple[Bits, Bits, Bit
 
 
 def _rounded(m: Module, total: Bits, minus: Bits, exponent: Bits, name: str) -> Real:
-    """The sum with its first one at the top, rounded to 24 bits. Three stages."""
+    """The sum with its first one at the top, rounded to 24 bits. Four stages."""
     width = len(total)
     value: Bits = total
     zeros: list[Bits] = []
@@ -159,19 +170,21 @@ def _rounded(m: Module, total: Bits, minus: Bits, exponent: Bits, name: str) -> 
         moved = Cat(Const(0, amount), value[: width - amount])
         value = named(m, Mux(empty, moved, value), f"{name}_normal_{amount}")
         zeros.insert(0, empty)
-        if step in (2, 5):
+        if step % 2:
             value = register(m, value, f"{name}_normal_kept_{amount}")
             zeros = [register(m, z, f"{name}_zeros_{amount}_{i}") for i, z in enumerate(zeros)]
-    minus = delay(m, minus, 3, f"{name}_result_negative")
+    minus = delay(m, minus, 4, f"{name}_result_negative")
     there = value[-1]
     cut = width - SIGNIFICAND_BITS
     up = rounds_up(value[cut - 1], value[: cut - 1].any(), value[cut])
     whole = named(m, value[cut:] + up, f"{name}_whole")
     carried = whole[SIGNIFICAND_BITS]
     significand = Mux(carried, whole[1:], whole[:SIGNIFICAND_BITS])[:SIGNIFICAND_BITS]
-    # The frame's lowest bit is the total's second: one bit was added below.
-    base = delay(m, exponent, 2, f"{name}_exponent_5")
-    result = named(m, base + (cut - 1) - Cat(*zeros) + carried, f"{name}_result_exponent")
+    # The frame's lowest bit is the total's second: one bit was added below. Both exponents are
+    # there when it is known whether rounding carried.
+    base = delay(m, exponent, 3, f"{name}_exponent_5")
+    plain = named(m, (base + (cut - 1) - Cat(*zeros)).as_signed(), f"{name}_plain_exponent")
+    more = named(m, (base + cut - Cat(*zeros)).as_signed(), f"{name}_carried_exponent")
     kept = Signal(signed(EXPONENT_BITS), name=f"{name}_exponent", reset_less=True)
-    m.d.sync += kept.eq(result)
+    m.d.sync += kept.eq(Mux(carried, more, plain))
     return Real(minus, register(m, Mux(there, significand, 0), f"{name}_significand"), kept)

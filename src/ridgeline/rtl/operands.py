@@ -71,13 +71,14 @@ class VectorOperands(Elaboratable):
         line = register(m, self.buffer.vector_read.data, "banked")
         turned = register(m, (line >> Cat(Const(0, 3), uses[2].lane)), "turned")
         operands = self._operands(m, turned, uses[3])
-        weights = self._weights(m, operands, uses[3], uses[4])
+        weights = self._weights(m, operands, uses[2], uses[3])
         entries = self._entries(m, turned, uses[3], uses[4])
         floor = Mux(uses[4].greatest, NO_TAP, 0)
         for lane, operand in enumerate(operands):
             now = register(m, operand, f"operand_{lane}")
-            before = register(m, now, f"operand_before_{lane}")
-            factor = Mux(uses[4].weighs, weights[lane], Mux(uses[4].multiplies, before, 1))
+            factor = Signal(signed(WEIGHT_BITS), name=f"factor_{lane}", reset_less=True)
+            other = Mux(uses[3].multiplies, now, 1)
+            m.d.sync += factor.eq(Mux(uses[3].weighs, weights[lane], other))
             value = Mux(uses[4].looks_up, entries[lane], now * factor)
             product = Signal(signed(PRODUCT_BITS), name=f"product_kept_{lane}", reset_less=True)
             m.d.sync += product.eq(Mux(uses[4].inside, value, floor))
@@ -105,21 +106,24 @@ class VectorOperands(Elaboratable):
             found.append(operand)
         return found
 
-    def _weights(self, m: Module, operands: list[Bits], writes: Bits, use: Bits) -> list[Bits]:
-        """The weights of the tap, for each lane: written and asked for in the third stage."""
+    def _weights(self, m: Module, operands: list[Bits], asks: Bits, writes: Bits) -> list[Bits]:
+        """The weights of the tap, for each lane: asked for in the second stage, which sees what the
+        third writes in that cycle, and there in the third.
+        """
         if "depthwise" not in self.shape.machine.vector.operations:
             return [Const(1, signed(WEIGHT_BITS))] * len(operands)
         width = len(operands) * WEIGHT_BITS
         m.submodules.weights = cells = memory.Memory(
             shape=width, depth=MOST_DEPTHWISE_TAPS, init=[]
         )
-        writing, reading = cells.write_port(), cells.read_port()
+        writing = cells.write_port()
+        reading = cells.read_port(transparent_for=(writing,))
         m.d.comb += [
             writing.addr.eq(writes.place[:TAP_BITS]),
             writing.data.eq(Cat(*operands)),
             writing.en.eq(writes.fills_weights),
-            reading.addr.eq(writes.place[:TAP_BITS]),
-            reading.en.eq(writes.weighs),
+            reading.addr.eq(asks.place[:TAP_BITS]),
+            reading.en.eq(asks.weighs),
         ]
         return [reading.data.word_select(i, WEIGHT_BITS).as_signed() for i in range(len(operands))]
 

@@ -29,8 +29,11 @@ REAL_STAGE = 9
 BOUND_STAGE = 10
 """The zero point is looked at then, the limits one cycle later."""
 
-SHIFT_BITS = 12
-"""Of the right shift from a product to an integer."""
+POINT_BITS = 7
+"""Of where an integer's point lies in a product: see `point_of`."""
+
+FACTOR_BITS = 12
+"""Of the halves in which significands are multiplied: whole DSP blocks, and short sums behind."""
 
 _SATURATED = 1 << 19
 """Beyond every limit, which have 17 bits."""
@@ -39,7 +42,8 @@ _SATURATED = 1 << 19
 class RequantizeLane(wiring.Component):
     """bits of `accumulator` and `bias` (cycle 0), `scale` (cycle 5), limits -> `stored` (12).
 
-    With `real` (cycle 9) the number `real_significand` / 2^`real_shift` goes the rest of the way.
+    With `real` (cycle 9) the number `real_significand` with its point at `real_point` (`point_of`)
+    goes the rest of the way.
     """
 
     def __init__(self, mode: str = DEFAULT_MODE) -> None:
@@ -54,7 +58,7 @@ class RequantizeLane(wiring.Component):
                 "real": In(1),
                 "real_negative": In(1),
                 "real_significand": In(24),
-                "real_shift": In(signed(SHIFT_BITS)),
+                "real_point": In(POINT_BITS),
                 "zero_point": In(signed(9)),
                 "low": In(signed(17)),
                 "high": In(signed(17)),
@@ -70,8 +74,11 @@ class RequantizeLane(wiring.Component):
         sign = delay(m, negative, REAL_STAGE - 1, "sign")
         whole, up = _WAYS[self.mode](self, m, magnitude, sign)
         minus = register(m, Mux(self.real, self.real_negative, sign), "minus")
-        result = named(m, whole + up, "result")
-        stored = register(m, Mux(minus, -result, result) + self.zero_point, "offset")
+        # zero point - (whole + up) = zero point + ~whole + not up: one sum with a carry.
+        upwards: Bits = Cat(whole, 0)
+        turned = named(m, Mux(minus, ~upwards, upwards).as_signed(), "turned")
+        total_and_carry = Cat(1, turned).as_signed() + Cat(up ^ minus, self.zero_point).as_signed()
+        stored = register(m, total_and_carry[1:].as_signed(), "offset")
         bounded = Mux(stored < self.low, self.low, Mux(stored > self.high, self.high, stored))
         m.d.comb += self.stored.eq(register(m, bounded[:8], "bounded"))
         return m
@@ -82,17 +89,17 @@ class RequantizeLane(wiring.Component):
         carry = rounds_up(kept[7], kept[:7].any(), kept[8])
         fraction = register(m, kept[8:] + carry, "fraction")
         product, exponent = self._multiply(m, fraction, zeros)
-        rounded, shift = self._round_product(m, product, exponent)
+        rounded, point = self._round_product(m, product, exponent)
         return nearest_integer(
             m,
             named(m, Mux(self.real, self.real_significand, rounded), "value"),
-            named(m, Mux(self.real, self.real_shift, shift).as_signed(), "value_shift"),
+            named(m, Mux(self.real, self.real_point, point), "value_point"),
         )
 
     def in_fixed_point(self, m: Module, magnitude: Bits, sign: Bits) -> tuple[Bits, Bits]:
         """The integer below the exact product, and whether to add one; from cycle 2 to 10."""
         whole, up = self._fixed_point(m, magnitude, sign)
-        real_whole, real_up = nearest_integer(m, self.real_significand, self.real_shift)
+        real_whole, real_up = nearest_integer(m, self.real_significand, self.real_point)
         real = register(m, self.real, "real_later")
         return (
             named(m, Mux(real, real_whole, whole), "whole_chosen"),
@@ -149,17 +156,24 @@ class RequantizeLane(wiring.Component):
     def _multiply(self, m: Module, fraction: Bits, zeros: Bits) -> tuple[Bits, Bits]:
         """The 48-bit product, two stages deep, and the right shift that it would need whole."""
         significand = Cat(self.scale[:23], Const(1, 1))
-        product = register(m, (fraction * significand)[:48], "product")
+        parts = {
+            (i, j): register(m, x * y, f"product_{i}_{j}")
+            for i, x in enumerate((fraction[:FACTOR_BITS], fraction[FACTOR_BITS:]))
+            for j, y in enumerate((significand[:FACTOR_BITS], significand[FACTOR_BITS:]))
+        }
+        middle = named(m, parts[0, 1] + parts[1, 0], "product_middle")
+        outer = Cat(parts[0, 0], parts[1, 1])
+        product = named(m, (outer + (middle << FACTOR_BITS))[:48], "product_whole")
         # value = fraction * 2^(8 - zeros), scale = significand * 2^(field - 150)
         shift = 142 + register(m, zeros, "zeros") - self.scale[23:31]
         exponent = register(m, shift.as_signed()[:10].as_signed(), "shift_whole")
         return (
-            register(m, product, "product_2"),
+            register(m, product, "product"),
             register(m, exponent, "shift_whole_2"),
         )
 
     def _round_product(self, m: Module, product: Bits, exponent: Bits) -> tuple[Bits, Bits]:
-        """The product rounded to 24 bits (25 when it carries), and the right shift left over."""
+        """The product rounded to 24 bits (25 when it carries), and where its point lies."""
         long = product[47]
         upper = Mux(long, product[24:48], product[23:47])
         guard = Mux(long, product[23], product[22])
@@ -167,7 +181,7 @@ class RequantizeLane(wiring.Component):
         kept = register(m, upper, "kept")
         up = register(m, rounds_up(guard, sticky, upper[0]), "kept_up")
         left = register(m, exponent - 23 - long, "shift_left_over")
-        return register(m, kept + up, "rounded"), register(m, left, "shift_last")
+        return register(m, kept + up, "rounded"), register(m, point_of(m, left), "point")
 
 
 def rounds_half_up(guard: Bits, sticky: Bits, negative: Bits) -> Bits:
@@ -180,21 +194,28 @@ def rounds_up(guard: Bits, sticky: Bits, odd: Bits) -> Bits:
     return guard & (sticky | odd)
 
 
-def nearest_integer(m: Module, rounded: Bits, shift: Bits) -> tuple[Bits, Bits]:
+def point_of(m: Module, shift: Bits) -> Bits:
+    """How far to shift (5 bits, 31 for nothing left), whether nothing is left, whether the shift is
+    below 5.
+    """
+    nothing = named(m, shift > 25, "point_nothing")
+    return Cat(Mux(nothing, 31, shift[:5]), nothing, shift < 5)
+
+
+def nearest_integer(m: Module, rounded: Bits, point: Bits) -> tuple[Bits, Bits]:
     """rounded / 2^shift as an integer and whether to add one, a cycle later; `rounded` has 25 bits
     and is 0 or at least 2^23. Far beyond the limits where the shift is below 5.
     """
-    nothing = shift > 25
-    huge = (shift < 5) & rounded[23:].any()
-    amount = named(m, Mux(nothing, 31, shift[:5]), "amount")
+    amount, nothing, is_low = point[:5], point[5], point[6]
+    huge = named(m, is_low & rounded[23:].any(), "huge")
     # One bit below the point, and whether anything lies below that.
     wide = named(m, Cat(Const(0, 25), rounded) >> amount, "shifted_wide")
     whole, below = wide[25:45], wide[:25]
-    up = rounds_up(below[24], below[:24].any(), whole[0])
-    return (
-        register(m, Mux(huge, _SATURATED, whole), "whole"),
-        register(m, up & ~huge & ~nothing, "whole_up"),
-    )
+    rest = [below[low : min(low + 4, 24)].any() for low in range(0, 24, 4)]
+    kept = register(m, Mux(huge, _SATURATED, whole), "whole")
+    guard = register(m, below[24] & ~huge & ~nothing, "guard")
+    # The last step of the rounding waits a cycle: `any` of so many bits is a stage of its own.
+    return kept, rounds_up(guard, register(m, Cat(*rest), "rest").any(), kept[0])
 
 
 _Way = Callable[[RequantizeLane, Module, Bits, Bits], tuple[Bits, Bits]]

@@ -11,7 +11,14 @@ from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import Parameters, UnifiedBuffer, WeightSlots
 from ridgeline.rtl.registers import Bits, delay, named, register
 from ridgeline.rtl.shape import WEIGHT_BITS, Shape
-from ridgeline.rtl.transfers import LOAD, PARAMETERS, WEIGHTS, Transfers, tag_layout
+from ridgeline.rtl.transfers import (
+    LOAD,
+    PARAMETERS,
+    WEIGHTS,
+    Transfers,
+    tag_layout,
+    turn_to,
+)
 
 STORE_DEPTH = 4
 """Lines between the unified buffer and device memory: one read, one waiting, room for a refusal."""
@@ -43,7 +50,7 @@ class ReturnPath(Elaboratable):
         m = Module()
         tag = self._remember(m)
         valid = register(m, self.response_valid, "valid", control=True)
-        on_chip, row = self._row(m, tag)
+        on_chip, row, shift = self._row(m, tag)
         own = register(m, on_chip, "row_on_chip", control=True)
         answer: Bits = register(m, self.response_data, "answer")
         # A Load's data may come in the same cycle as a row that is on chip.
@@ -71,12 +78,12 @@ class ReturnPath(Elaboratable):
                 delay(m, (weighs | sets) & row.last, spare("weights"), "weighed", control=True)
             ),
         ]
-        self._weights(m, row, Mux(own, row.lane, 0), Mux(own, line, answer[: line_bytes * 8]))
+        self._weights(m, row, shift, Mux(own, line, answer[: line_bytes * 8]))
         return m
 
-    def _row(self, m: Module, tag: Bits) -> tuple[Bits, Bits]:
+    def _row(self, m: Module, tag: Bits) -> tuple[Bits, Bits, Bits]:
         """Whether a row from the unified buffer comes in this cycle; the tag of the row, from there
-        or from device memory, that is in `answer`.
+        or from device memory, that is at hand, and by how many bytes to turn it.
         """
         rows, layout = self.transfers.from_buffer, tag_layout(self.shape)
         read = Signal(layout, name="row_read", reset_less=True)
@@ -89,27 +96,24 @@ class ReturnPath(Elaboratable):
             read.lane.eq(rows.lane),
             read.zero_point.eq(rows.zero_point),
             read.signed.eq(rows.signed),
-            read.column.eq(rows.column),
+            read.turn.eq(turn_to(self.shape, rows.column)),
             kept.eq(read),
         ]
         on_chip = register(m, rows.valid, "row_comes", control=True)
-        m.d.comb += row.eq(tag)
+        shift = Signal(len(tag.turn), name="row_shift")
+        kept_shift = register(m, (read.turn + read.lane)[: len(shift)], "row_kept_shift")
+        m.d.comb += [row.eq(tag), shift.eq(tag.turn)]
         with m.If(register(m, on_chip, "row_came", control=True)):
-            m.d.comb += row.eq(kept)
-        return on_chip, row
+            m.d.comb += [row.eq(kept), shift.eq(kept_shift)]
+        return on_chip, row, shift
 
-    def _weights(self, m: Module, tag: Bits, lane: Bits, answer: Bits) -> None:
-        """A row of weights turned to its column: left of it as many zeros as the array is wide.
-
-        `lane`: the byte of `answer` at which the row begins.
-        """
+    def _weights(self, m: Module, tag: Bits, shift: Bits, answer: Bits) -> None:
+        """A row of weights turned to its column: left of it as many zeros as the array is wide."""
         used = Cat(*(tag.extent > i for i in range(self.shape.line_bytes)))
         cols = self.shape.cols
-        # A column beyond the array makes this negative, and as unsigned it shifts all out.
-        turn = named(m, (cols - tag.column).as_unsigned(), "turn")
         padded = named(m, Cat(Const(0, cols * 8), answer[: cols * 8]), "padded")
-        row: Bits = padded >> Cat(Const(0, 3), named(m, turn + lane, "turn_of_row"))
-        filled: Bits = named(m, Cat(Const(0, cols), used[:cols]), "padded_used") >> turn
+        row: Bits = padded >> Cat(Const(0, 3), shift)
+        filled: Bits = named(m, Cat(Const(0, cols), used[:cols]), "padded_used") >> tag.turn
         for col in range(cols):
             byte = row.word_select(col, 8)
             wide = Cat(byte, byte[7] & tag.signed).as_signed()
@@ -145,7 +149,7 @@ class ReturnPath(Elaboratable):
 
 
 class StorePath(Elaboratable):
-    """Lines from the unified buffer, turned so that the element begins at byte 0, and queued.
+    """Lines from the unified buffer, queued and turned so that the element begins at byte 0.
 
     `ends`: the last line of a store leaves in this cycle; `completes`: a store is done.
     """
@@ -163,10 +167,12 @@ class StorePath(Elaboratable):
                 "address": shape.address_bits,
                 "bytes": shape.extent_bits,
                 "last": 1,
+                "lane": shape.lane_bits,
                 "data": shape.line_bytes * 8,
             }
         )
         self.head = Signal(self.layout)
+        self.data = Signal(shape.line_bytes * 8)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -178,20 +184,23 @@ class StorePath(Elaboratable):
         oldest = Signal(range(STORE_DEPTH))
         moves = named(m, transfers.store_valid & transfers.store_ready, "moves")
         read = register(m, moves, "read", control=True)
-        lane = register(m, tag.lane, "lane")
         leaves = named(m, self.valid & self.ready, "leaves")
         m.d.comb += [
             transfers.store_ready.eq(level + read < STORE_DEPTH),
-            self.buffer.store.enable.eq(moves),
+            # A line that is not taken is read again.
+            self.buffer.store.enable.eq(transfers.store_valid),
             self.buffer.store.address.eq(tag.target),
             writing.addr.eq(newest),
             writing.en.eq(read),
             writing.data.address.eq(register(m, transfers.address, "address")),
             writing.data.bytes.eq(register(m, tag.extent, "bytes")),
             writing.data.last.eq(register(m, tag.last, "last")),
-            writing.data.data.eq(self.buffer.store.data >> Cat(Const(0, 3), lane)),
+            writing.data.lane.eq(register(m, tag.lane, "lane")),
+            # As it comes out of its bank, which takes half of a cycle; it is turned on its way out.
+            writing.data.data.eq(self.buffer.store.data),
             reading.addr.eq(oldest),
             self.head.eq(reading.data),
+            self.data.eq(self.head.data >> Cat(Const(0, 3), self.head.lane)),
             self.valid.eq(level != 0),
             self.issue.drained[Unit.STORE].eq(
                 delay(m, self.completes, spare("store"), "stored", control=True)

@@ -12,17 +12,18 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, signed
 from ridgeline.machine.instructions import Requant, Unit
 from ridgeline.machine.latencies import LATENCIES
 from ridgeline.rtl import elementwise, multiply_add, requantize
-from ridgeline.rtl.array_unit import POSITION_BITS
+from ridgeline.rtl.array_unit import POSITION_BITS, are_inside
 from ridgeline.rtl.elementwise import RealLane
+from ridgeline.rtl.holds import BankUse, StoreUse
 from ridgeline.rtl.issue import Issue
 from ridgeline.rtl.memories import Accumulators, Parameters, UnifiedBuffer
 from ridgeline.rtl.operands import PRODUCT_AGE, SUM_AGE, TAP_BITS, VectorOperands
 from ridgeline.rtl.registers import Bits, choose_fields, delay, named, travel
 from ridgeline.rtl.requantize import RequantizeLane
-from ridgeline.rtl.shape import SUM_BITS, UNITS, Shape
+from ridgeline.rtl.shape import SUM_BITS, Shape
 from ridgeline.rtl.vector_decode import COUNT_BITS, Decoded, Decoder
 from ridgeline.rtl.walk import Walk
-from ridgeline.rtl.words import field, waits_met
+from ridgeline.rtl.words import field
 
 ENTRY_AGE = SUM_AGE - 1
 """A line is as far then as an accumulator entry whose address is shown: its sum comes next."""
@@ -40,9 +41,9 @@ class VectorUnit(Elaboratable):
     """Takes vector instructions from its queue. `started` for a cycle when one begins,
     `active` then and while it issues more.
 
-    `starting_banks` are those whose write port it takes in this cycle; `load_banks` those that the
-    load unit holds. `held_banks`: those whose read port it uses beyond this cycle, `reading_banks`
-    also what it takes in this cycle; `others_banks`: those that others read.
+    `reads` and `writes` are the banks that it uses; `load_banks` those that the load unit writes,
+    `others_banks` those that others read beyond this cycle. The `array` goes first, and it must not
+    touch what `store` reads.
     """
 
     def __init__(
@@ -57,11 +58,12 @@ class VectorUnit(Elaboratable):
         self.accumulators, self.parameters = accumulators, parameters
         self.started = Signal(name="vector_started")
         self.active = Signal(name="vector_active")
-        self.starting_banks = Signal(shape.banks)
+        self.reads = BankUse(shape, "vector_reads")
+        self.writes = BankUse(shape, "vector_writes")
         self.load_banks = Signal(shape.banks)
-        self.held_banks = Signal(shape.banks)
-        self.reading_banks = Signal(shape.banks)
         self.others_banks = Signal(shape.banks)
+        self.array = BankUse(shape, "array_before_vector")
+        self.store = StoreUse(shape)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -79,68 +81,79 @@ class VectorUnit(Elaboratable):
         self.preloading = Signal()
         self.preload = Walk(m, "preload", {"line": self.shape.line_bits, "place": TAP_BITS}, (8, 8))
         self.last = named(m, walk.last & ~self.preloading, "last_place")
-        starts = self._start(m, decoded, head)
-        held = {
-            name: self._held(m, starts, value, name) for name, value in decoded.constants.items()
-        }
+        # Loaded whenever they are free, so that their enable does not wait for what starts.
+        free = named(m, ~walk.busy | self.last, "issuing_free")
+        self._start(m, decoded, head, free)
+        held = {name: self._held(m, free, value, name) for name, value in decoded.constants.items()}
         entry = Signal(self.shape.entry_bits, reset_less=True)
         with m.If(walk.busy):
             m.d.sync += entry.eq(entry + 1)
-        with m.If(starts):
+        with m.If(free):
             m.d.sync += entry.eq(field(head, Requant, "entry"))
         m.d.comb += [
             self.accumulators.vector.enable.eq(walk.busy & held["requants"]),
             self.accumulators.vector.address.eq(entry),
         ]
         m.submodules.operands = operands = VectorOperands(self.shape, self.buffer)
+        self._look_inside(m, decoded, held, free)
         self._read_lines(m, held, operands)
         self._lanes(m, held, operands)
         return m
 
-    def _start(self, m: Module, decoded: Decoded, head: Bits) -> Bits:
+    def _start(self, m: Module, decoded: Decoded, head: Bits, free: Bits) -> None:
         queue, walk = self.issue.queues[Unit.VECTOR], self.walk
         written = field(head, Requant, "out_banks")[: self.shape.banks]
         read = named(m, decoded.read_banks[: self.shape.banks], "read_banks")
         latency = named(m, decoded.latency, "latency")
         # Cycles until what has been issued has drained; what follows must take at least as long.
         ahead = Signal(range(max(LATENCIES.vector_real, 2) + 1))
-        issuing = self._held(m, self.started, latency, "latency")
+        issuing = self._held(m, free, latency, "latency")
         until = named(m, Mux(walk.busy, issuing, ahead), "until_drained")
-        starts = named(
+        may = named(
             m,
-            queue.valid
-            & waits_met(head, self.issue.counts, UNITS)
-            & (~walk.busy | self.last)
+            queue.ready
+            & free
             & self.keeps_order(until, latency)
             & ~(written & self.load_banks).any()
             & ~(read & self.others_banks).any(),
-            "starts",
+            "may_start",
         )
-        held = self._held(m, starts, read, "read_banks")
+        could = named(m, may & ~self.array.meets(read, early=True), "could_start")
+        meets = self.array.meets(read, early=False) | self.store.meets(read)
+        starts = named(m, may & ~meets, "starts")
+        held = self._held(m, free, read, "read_banks")
         m.d.comb += [
             queue.pop.eq(starts),
             self.started.eq(starts),
             self.active.eq(starts | (walk.busy & ~self.last)),
-            self.starting_banks.eq(Mux(starts, written, 0)),
-            self.held_banks.eq(Mux(walk.busy & ~self.last, held, 0)),
-            self.reading_banks.eq(self.held_banks | Mux(starts, read, 0)),
+            self.reads.held_banks.eq(Mux(walk.busy & ~self.last, held, 0)),
+            self.reads.next_banks.eq(read),
+            self.writes.next_banks.eq(written),
         ]
+        for use in (self.reads, self.writes):
+            m.d.comb += [use.starts.eq(starts), use.could.eq(could)]
         m.d.sync += ahead.eq(Mux(until == 0, 0, until - 1))
+        self._walk(m, decoded, free, starts)
+
+    def _walk(self, m: Module, decoded: Decoded, free: Bits, starts: Bits) -> None:
+        """The walk over lines that are preloaded, then the one over all others."""
+        walk = self.walk
         with m.If(walk.busy & ~self.preloading):
             walk.step(m)
         with m.If(self.preloading):
             self.preload.step(m)
             with m.If(self.preload.ends[-1]):
                 m.d.sync += self.preloading.eq(0)
-        with m.If(starts):
+        with m.If(free):
             lines, one = decoded.preload_counts[0], Const(1)
             m.d.sync += self.preloading.eq(decoded.preloads)
-            m.d.sync += walk.start(decoded.counts, decoded.places)
-            m.d.sync += self.preload.start(
+            m.d.sync += walk.load(decoded.counts, decoded.places)
+            m.d.sync += self.preload.load(
                 decoded.preload_counts,
                 {"line": (decoded.preload_line, (one, lines)), "place": (Const(0), (one, lines))},
             )
-        return starts
+        with m.If(starts):
+            m.d.sync += walk.begin()
 
     def keeps_order(self, until_drained: Bits, latency: Bits) -> Bits:
         """Whether an instruction of this latency drains behind all before it."""
@@ -154,19 +167,24 @@ class VectorUnit(Elaboratable):
             m.d.sync += out.eq(value)
         return out
 
+    def _look_inside(self, m: Module, decoded: Decoded, held: Fields, free: Bits) -> None:
+        """Whether the line at hand lies in the tensor, known in the cycle before."""
+        axes = ("x", "y")
+        limits = [decoded.constants[f"{axis}_limit"] for axis in axes]
+        first = are_inside([decoded.places[axis][0] for axis in axes], limits)
+        now = [held[f"{axis}_limit"] for axis in axes]
+        following = are_inside([self.walk.following(axis) for axis in axes], now)
+        self.inside = Signal(name="inside", reset_less=True)
+        with m.If(free):
+            m.d.sync += self.inside.eq(first)
+        with m.Elif(~self.preloading):
+            m.d.sync += self.inside.eq(following)
+
     def _read_lines(self, m: Module, held: Fields, operands: VectorOperands) -> None:
         """Lines' addresses, and what is to be done with them."""
         walk, preload, loads = self.walk, self.preload, self.preloading
         second = named(m, held["pairs"] & self._follows(m), "second")
-        inside = named(
-            m,
-            (walk["x"] >= 0)
-            & (walk["x"] < held["x_limit"])
-            & (walk["y"] >= 0)
-            & (walk["y"] < held["y_limit"]),
-            "inside",
-        )
-        reads = walk.busy & ~held["requants"] & (loads | inside)
+        reads = walk.busy & ~held["requants"] & (loads | self.inside)
         line = Mux(loads, preload["line"], Mux(second, walk["other"], walk["line"]))
         fills = named(m, walk.busy & loads, "fills")
         zero = Mux(loads, held["weights_zero"], Mux(second, held["zero_b"], held["zero_a"]))
@@ -180,7 +198,7 @@ class VectorUnit(Elaboratable):
             use.fills_weights.eq(fills & held["weighs"]),
             use.fills_table.eq(fills & held["looks_up"]),
             use.place.eq(Mux(loads, preload["place"], walk["tap"])),
-            use.inside.eq(inside),
+            use.inside.eq(self.inside),
             use.looks_up.eq(held["looks_up"]),
             use.table_signed.eq(held["table_signed"]),
             use.weighs.eq(held["weighs"]),
@@ -303,7 +321,7 @@ class VectorUnit(Elaboratable):
                 lane.real.eq(paired_late),
                 lane.real_negative.eq(real.negative),
                 lane.real_significand.eq(real.significand),
-                lane.real_shift.eq(real.shift),
+                lane.real_point.eq(real.point),
             ]
 
     def _finish(self, m: Module, lanes: list[RequantizeLane], valid: Bits, fields: Fields) -> None:

@@ -46,38 +46,65 @@ class Walk:
             for what in ("count", "left")
         )
         levels = len(count_bits)
+        # Registers know beforehand where a level is at its end, and whether it always is.
+        self._single, self._here = (
+            [Signal(name=f"{name}_{what}_{i}", reset_less=True) for i in range(levels)]
+            for what in ("single", "here")
+        )
         self._addresses = {
             key: _Address(f"{name}_{key}", kind, levels) for key, kind in addresses.items()
         }
         self.ends: list[Signal] = []
         ended: Bits = None
-        for level, left in enumerate(self._left):
-            here = left == 1
+        for level, here in enumerate(self._here):
             ended = named(m, here if ended is None else ended & here, f"{name}_end_{level}")
             self.ends.append(ended)
         m.d.comb += self.last.eq(self.busy & ended)
+        for address in self._addresses.values():
+            address.move(m, self.ends)
 
     def __getitem__(self, key: str) -> Signal:
         """The address `key` of the place visited."""
         return self._addresses[key].current
 
-    def start(self, counts: Counts, places: dict[str, Place]) -> list[Any]:
-        """Assignments for the cycle in which the unit accepts an instruction."""
-        moves: list[Any] = [self.busy.eq(1), self.first.eq(1)]
-        for mine, left, count in zip(self._counts, self._left, counts, strict=True):
-            moves += [mine.eq(count), left.eq(count)]
+    def following(self, key: str) -> Signal:
+        """The address `key` of the place visited next."""
+        return self._addresses[key].moved
+
+    def load(self, counts: Counts, places: dict[str, Place]) -> list[Any]:
+        """Assignments for every cycle in which a walk could start, whether it does or not."""
+        moves: list[Any] = [self.first.eq(1)]
+        for level, count in enumerate(counts):
+            moves += [
+                self._counts[level].eq(count),
+                self._left[level].eq(count),
+                self._single[level].eq(count == 1),
+                self._here[level].eq(count == 1),
+            ]
         for key, (start, strides) in places.items():
             moves += self._addresses[key].start(start, strides)
         return moves
+
+    def start(self, counts: Counts, places: dict[str, Place]) -> list[Any]:
+        """Assignments for the cycle in which the unit accepts an instruction."""
+        return [*self.load(counts, places), self.begin()]
+
+    def begin(self) -> Any:
+        """What only a walk that starts does, beside `load`."""
+        return self.busy.eq(1)
 
     def step(self, m: Module) -> None:
         """Go to the next place at the end of this cycle; call it inside an m.If."""
         m.d.sync += self.first.eq(0)
         below: Bits = None
-        for count, left, end in zip(self._counts, self._left, self.ends, strict=True):
+        for level, (count, left) in enumerate(zip(self._counts, self._left, strict=True)):
+            here, single = self._here[level], self._single[level]
             with m.If(True if below is None else below):
-                m.d.sync += left.eq(Mux(left == 1, count, left - 1))
-            below = end
+                m.d.sync += [
+                    left.eq(Mux(here, count, left - 1)),
+                    here.eq(Mux(here, single, left == 2)),
+                ]
+            below = self.ends[level]
         with m.If(self.ends[-1]):
             m.d.sync += self.busy.eq(0)
         for address in self._addresses.values():
@@ -95,6 +122,7 @@ class _Address:
         self.strides = [
             Signal(kind, name=f"{name}_stride_{i}", reset_less=True) for i in range(levels)
         ]
+        self.moved = Signal(kind, name=f"{name}_next")
 
     def start(self, start: Bits, strides: Sequence[Bits | None]) -> list[Any]:
         moves = [place.eq(start) for place in (self.current, *self.began)]
@@ -102,16 +130,17 @@ class _Address:
             moves.append(mine.eq(0 if stride is None else stride))
         return moves
 
-    def step(self, m: Module, ends: list[Signal]) -> None:
+    def move(self, m: Module, ends: list[Signal]) -> None:
         """The highest level that moves decides from where, and how far."""
         origin, stride = self.began[-1] if self.began else self.current, self.strides[-1]
         origins = [self.current, *self.began]
         for level in range(len(self.strides) - 2, -1, -1):
             origin = Mux(ends[level], origin, origins[level])
             stride = Mux(ends[level], stride, self.strides[level])
-        moved = Signal(self.current.shape(), name=f"{self.current.name}_next")
-        m.d.comb += moved.eq(origin + stride)
-        m.d.sync += self.current.eq(moved)
+        m.d.comb += self.moved.eq(origin + stride)
+
+    def step(self, m: Module, ends: list[Signal]) -> None:
+        m.d.sync += self.current.eq(self.moved)
         for level, began in enumerate(self.began):
             with m.If(ends[level]):
-                m.d.sync += began.eq(moved)
+                m.d.sync += began.eq(self.moved)

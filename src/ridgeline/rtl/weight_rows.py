@@ -84,8 +84,8 @@ class BufferWeights(Elaboratable):
         with m.If(walk.busy):
             walk.step(m)
             columns.step(m, self.extent)
-        with m.If(self.start):
-            m.d.sync += walk.start(
+        with m.If(~walk.busy | walk.last):
+            m.d.sync += walk.load(
                 (of("k"),),
                 {
                     "line": (of("address"), (of("row_stride"),)),
@@ -100,6 +100,8 @@ class BufferWeights(Elaboratable):
                 self.zero_point.eq(of("zero_point")),
                 banks.eq(of("banks")),
             ]
+        with m.If(self.start):
+            m.d.sync += walk.begin()
         m.d.comb += [
             self.busy.eq(walk.busy & ~walk.last),
             self.held_banks.eq(Mux(self.busy, banks, 0)),
