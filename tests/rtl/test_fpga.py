@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from amaranth.hdl import Instance, Module, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
 from ridgeline.errors import RidgelineError
 from ridgeline.machine.loader import load_machine
@@ -25,7 +29,10 @@ from ridgeline.rtl.fpga.synthesis import (
     multipliers_in_logic,
     resources_of,
     shortage,
+    soft_multiplier,
 )
+from ridgeline.rtl.fpga.tools import YOSYS, run_tool
+from ridgeline.rtl.streaming import Stream
 from ridgeline.rtl.verilog import Port
 
 PRODUCTS = 3
@@ -102,6 +109,52 @@ def test_the_cheapest_multipliers_move_into_logic_and_as_few_as_suffice() -> Non
     assert multipliers_in_logic([*lanes, (9, 9), (11, 11), (9, 9)], small) == {2, 4, 3}
     assert multipliers_in_logic([*lanes, (18, 18)], replace(small, multipliers=7)) == {0}
     assert multipliers_in_logic([(9, 9)], replace(small, multipliers=0)) == {0}
+
+
+CARRY_CELL = """
+module CCU2C #(parameter [15:0] INIT0 = 0, INIT1 = 0, parameter INJECT1_0 = "NO", INJECT1_1 = "NO")
+    (input CIN, A0, B0, C0, D0, A1, B1, C1, D1, output S0, S1, COUT);
+  wire p0 = INIT0[{D0, C0, B0, A0}], p1 = INIT1[{D1, C1, B1, A1}];
+  wire between = p0 ? CIN : INIT0[{B0, A0}];
+  assign S0 = p0 ^ CIN, S1 = p1 ^ between, COUT = p1 ? between : INIT1[{B1, A1}];
+endmodule
+"""
+"""What the cell does, by FPGA-TN-02026's (ECP5 PFU) description: no carry injected."""
+
+
+class SoftProduct(wiring.Component):
+    """The multiplier of carry cells that synthesis puts in place of a DSP block."""
+
+    def __init__(self) -> None:
+        super().__init__({"a": In(signed(9)), "b": In(signed(9)), "y": Out(signed(18))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        product = Signal(signed(18))
+        m.submodules += Instance("soft", i_a=self.a, i_b=self.b, o_y=product)
+        m.d.sync += self.y.eq(product)
+        return m
+
+
+def test_a_multiplier_in_logic_multiplies(tmp_path: Path) -> None:
+    """Every product of two 9-bit integers but the last, through the cells of synthesis."""
+    source = "module soft(input signed [8:0] a, b, output signed [17:0] y); assign y = a * b;"
+    (tmp_path / "soft.v").write_text(source + " endmodule\n", encoding="utf-8")
+    (tmp_path / "map.v").write_text(soft_multiplier(), encoding="utf-8")
+    maps = ("t:$mul", "t:ridgeline_rows")
+    script = [
+        *("read_verilog soft.v", "proc"),
+        *(f"techmap -map map.v {what}" for what in maps),
+        *("opt", "select -assert-none t:$mul", "select -assert-count 33 t:CCU2C", "select -clear"),
+        "write_verilog -noattr mapped.v",
+    ]
+    (tmp_path / "script.ys").write_text("\n".join(script) + "\n", encoding="utf-8")
+    run_tool(YOSYS, ["-q", "-s", "script.ys"], tmp_path)
+    mapped = (tmp_path / "mapped.v").read_text(encoding="utf-8")
+    a, b = (x.ravel() for x in np.meshgrid(np.arange(-256, 256), np.arange(-256, 256)))
+    made = Stream(SoftProduct(), mapped + CARRY_CELL).run({"a": a, "b": b})
+    product = made["y"].astype(np.int64)[1:]
+    assert np.array_equal(product - (product >> 17 << 18), (a * b)[:-1])
 
 
 def test_cells_become_resources() -> None:

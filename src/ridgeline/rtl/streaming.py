@@ -46,15 +46,16 @@ class Stream:
     """A component as a program that is given all its inputs and gives back all its outputs.
 
     Built by Verilator once for each content. Raises RidgelineError where there are no tools.
+    `beside`: Verilog of modules that the component has instances of.
     """
 
-    def __init__(self, component: wiring.Component) -> None:
+    def __init__(self, component: wiring.Component, beside: str = "") -> None:
         packed = _Packed(component)
         self.inputs = _places(packed.ports[Flow.In])
         self.outputs = _places(packed.ports[Flow.Out])
         ports = [packed.stimulus, packed.response]
         text = verilog.convert(packed, name=TOP, ports=ports, emit_src=False)
-        self.program = build_program(text, "stream.cpp", [])
+        self.program = build_program(text + beside, "stream.cpp", [])
 
     def run(self, stimulus: Mapping[str, npt.NDArray[Any]]) -> dict[str, Words]:
         """Each output in each cycle, given each input in each: integers [cycles], or Words.

@@ -1,7 +1,8 @@
 """A design through Yosys: how much of an FPGA it takes, and a netlist for place and route.
 
-Multipliers that the part does not have are built of lookup tables (Booth), those whose operands
-are narrowest for each DSP block that it frees first.
+Multipliers that the part does not have are built of lookup tables, those whose operands are
+narrowest for each DSP block that it frees first: products of 9 bits, the elements', of ECP5's carry
+cells (`data/soft_multiplier.v`), others by Booth's recoding.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import resources
 from math import ceil
 from pathlib import Path
 
@@ -54,7 +56,8 @@ _COSTS: dict[str, dict[str, dict[str, float]]] = {
 }
 
 _NETLIST = "netlist.json"
-_BOOTH = "ridgeline_in_logic"
+_IN_LOGIC = "ridgeline_in_logic"
+_SOFT = "soft_multiplier.v"
 _DSP_BITS = {"ecp5": (18, 18), "xc7": (24, 17)}
 """Of a DSP block's operands without their sign."""
 
@@ -149,7 +152,7 @@ def _mark(text: str, part: Part) -> tuple[str, int]:
     end = 0
     for place in sorted(chosen):
         start = found[place].start()
-        parts += [text[end:start], f"  attribute \\{_BOOTH} 1\n"]
+        parts += [text[end:start], f"  attribute \\{_IN_LOGIC} 1\n"]
         end = start
     return "".join([*parts, text[end:]]), len(chosen)
 
@@ -173,7 +176,12 @@ def multipliers_in_logic(widths: list[tuple[int, int]], part: Part) -> set[int]:
 
 def _map(folder: Path, design: Design, part: Part) -> dict[str, int]:
     """Map to the part's cells; those of the design without the harness."""
-    soft = ("read_rtlil flat.il", f"select a:{_BOOTH}=1", "booth", "select -clear")
+    soft: tuple[str, ...] = ("read_rtlil flat.il",)
+    if part.family == ECP5:
+        (folder / _SOFT).write_text(soft_multiplier(), encoding="utf-8")
+        # Rows are a template of their own, met only when the products are there.
+        soft += (f"techmap -map {_SOFT} a:{_IN_LOGIC}=1", f"techmap -map {_SOFT} t:ridgeline_rows")
+    soft += (f"select a:{_IN_LOGIC}=1", "booth", "select -clear")
     if part.family == ECP5:
         (folder / "harness.v").write_text(harness(design).verilog, encoding="utf-8")
         target = (
@@ -191,6 +199,12 @@ def cells_of(stat: str, module: str) -> dict[str, int]:
     """The cells of a module in what Yosys' `stat -json` prints, without its notes on scopes."""
     cells = json.loads(stat)["modules"][f"\\{module}"]["num_cells_by_type"]
     return {name: int(count) for name, count in cells.items() if not name.startswith("$")}
+
+
+def soft_multiplier() -> str:
+    """The Verilog that Yosys maps a product to which gets no DSP block."""
+    here = resources.files("ridgeline.rtl.fpga")
+    return here.joinpath(f"data/{_SOFT}").read_text(encoding="utf-8")
 
 
 def _yosys(folder: Path, lines: tuple[str, ...]) -> None:
