@@ -282,14 +282,18 @@ def test_what_the_tools_refuse_is_told_in_one_message() -> None:
         place(products(), part("XC7A35T"))
 
 
-BUDGET = Resources(luts=19000, flip_flops=16500, multipliers=96, block_rams=50)
-"""Of the 8 × 8 core on ECP5: what it takes today and some percent more."""
+BUDGET = Resources(luts=24000, flip_flops=20000, multipliers=104, block_rams=50)
+"""Of the 8 × 8 core on ECP5, its vector unit with no more than requantisation and pooling, so that
+it is synthesised in about a minute: what it takes, and some percent more."""
+
+OPERATIONS = 'vector.operations=["requantize", "max_pool", "average_pool"]'
 
 
 def test_the_8_by_8_core_keeps_to_its_budget() -> None:
     """Memories must map to memories, elements to DSP blocks: a slip costs far more than this."""
-    made = synthesise(machine_design(load_machine("tiny-8")), part("LFE5U-85F"))
+    machine = load_machine("tiny-8", [OPERATIONS])
+    made = synthesise(machine_design(machine), part("LFE5U-85F"))
     taken = made.synthesis.resources
     for name in ("luts", "flip_flops", "multipliers", "block_rams"):
         assert getattr(taken, name) <= getattr(BUDGET, name), (name, taken)
-    assert taken.luts > 0.8 * BUDGET.luts, "lower the budget"
+    assert taken.luts > 0.8 * BUDGET.luts, ("lower the budget", taken)

@@ -59,7 +59,8 @@ class Transfers(Elaboratable):
 
     An element's request leaves in the last cycle that its bursts cost. `read_*` asks device memory;
     `store_*` goes to the store path. `started[unit]` for a cycle when a descriptor begins, `active`
-    then and while it goes on. `others` read banks and `vector_writes` writes some, and go first; `store` is what it reads itself.
+    then and while it goes on. `others` read banks and `vector_writes` writes some, and go first;
+    `store` is what it reads itself.
     """
 
     def __init__(
