@@ -44,7 +44,8 @@ def test_random_programs(board: Board) -> None:
 
 
 def test_a_bus_narrower_than_a_line_and_short_bursts() -> None:
-    narrow = Board.built(NARROW, BusShape(16, address_bits=40, burst_beats=3))
+    bus = BusShape(16, address_bits=40, burst_beats=3)
+    narrow = Board.built(NARROW, bus, memory_address=0xAB_CDEF_0000 + 0x40)
     assert faults(narrow, random_cases(NARROW, range(40)), stalls=True) == []
 
 

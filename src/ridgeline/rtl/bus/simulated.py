@@ -109,9 +109,11 @@ class _Served:
 class ServedAxi(_Served):
     """The AXI top and its memory: a Transport."""
 
-    def __init__(self, program: Path, memory_bytes: int, seed: int | None) -> None:
+    def __init__(
+        self, program: Path, memory_address: int, memory_bytes: int, seed: int | None
+    ) -> None:
         super().__init__(_Simulation(program, seed))
-        self.memory_address, self.memory_bytes = MEMORY_ADDRESS, memory_bytes
+        self.memory_address, self.memory_bytes = memory_address, memory_bytes
 
     def read32(self, offset: int) -> int:
         return self._simulation.number("r", offset)
@@ -164,11 +166,16 @@ class Board:
     """The AXI top of a machine with a memory; `open` begins from its reset."""
 
     program: Path
+    memory_address: int
     memory_bytes: int
 
     @staticmethod
     def built(
-        machine: Machine, bus: BusShape, memory_bytes: int = 1 << 20, latency_cycles: int = 16
+        machine: Machine,
+        bus: BusShape,
+        memory_bytes: int = 1 << 20,
+        latency_cycles: int = 16,
+        memory_address: int = MEMORY_ADDRESS,
     ) -> Board:
         """Memory answers after `latency_cycles`. A model is built once for each content.
 
@@ -176,13 +183,13 @@ class Board:
         """
         require_tools()
         text = axi_verilog(machine, bus, name=TOP).text
-        defines = _memory(memory_bytes, latency_cycles)
+        defines = _memory(memory_address, memory_bytes, latency_cycles)
         defines |= {"DATA_BYTES": bus.data_bytes, "BURST_BEATS": bus.burst_beats}
-        return Board(_build(text, "axi", defines), memory_bytes)
+        return Board(_build(text, "axi", defines), memory_address, memory_bytes)
 
     def open(self, seed: int | None = None) -> ServedAxi:
         """With a seed everything that may stall does so, and memory is up to 20 cycles later."""
-        return ServedAxi(self.program, self.memory_bytes, seed)
+        return ServedAxi(self.program, self.memory_address, self.memory_bytes, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +207,7 @@ class StreamBoard:
         require_tools()
         shape = Shape(machine)
         text = stream_verilog(machine, name=TOP).text
-        defines = _memory(memory_bytes, latency_cycles)
+        defines = _memory(MEMORY_ADDRESS, memory_bytes, latency_cycles)
         defines |= {"LINE_BYTES": shape.line_bytes, "RESPONSE_BYTES": shape.response_bytes}
         return StreamBoard(_build(text, "stream", defines), memory_bytes)
 
@@ -209,9 +216,9 @@ class StreamBoard:
         return ServedStream(self.program, self.memory_bytes, seed)
 
 
-def _memory(memory_bytes: int, latency_cycles: int) -> dict[str, int | str]:
+def _memory(address: int, memory_bytes: int, latency_cycles: int) -> dict[str, int | str]:
     return {
-        "MEMORY_BASE": f"{MEMORY_ADDRESS}ull",
+        "MEMORY_BASE": f"{address}ull",
         "MEMORY_BYTES": f"{memory_bytes}ull",
         "LATENCY": latency_cycles,
     }
