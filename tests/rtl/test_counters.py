@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bus_cases import whole_model
@@ -14,18 +16,22 @@ from ridgeline.rtl.bus.register_map import COUNTERS
 from ridgeline.rtl.cosim import cosimulate_many
 from rtl_cases import random_cases, square_machine, stalled
 
-SLOW = "slow memory, two banks, short queues"
-MACHINES: dict[str, tuple[str, ...]] = {
-    "usual": (),
-    SLOW: (
-        "device_memory.latency_cycles=31",
-        "device_memory.bytes_per_s=400e6",
-        "unified_buffer.banks=2",
-        "queue_depth=2",
-        "unified_buffer.bytes=16384",
-    ),
-}
-PROGRAMS = 120
+MACHINE = square_machine(
+    4,
+    "device_memory.latency_cycles=31",
+    "device_memory.bytes_per_s=400e6",
+    "unified_buffer.banks=2",
+    "unified_buffer.bytes=16384",
+    "queue_depth=2",
+)
+"""Slow memory, few banks and short queues: every cause comes about."""
+
+PROGRAMS = 150
+
+
+@pytest.fixture(scope="module")
+def model() -> Path:
+    return counted_simulator(MACHINE)
 
 
 def by_name(values: tuple[int, ...]) -> dict[str, int]:
@@ -38,11 +44,8 @@ def check_sums(found: dict[str, int], cycles: int) -> None:
         assert sum(found[f"{unit.name.lower()} {name}"] for name, _ in UNIT_CAUSES) == cycles
 
 
-@pytest.mark.parametrize("name", MACHINES)
-def test_random_programs(name: str) -> None:
-    machine = square_machine(4, *MACHINES[name])
-    cases = random_cases(machine, range(PROGRAMS))
-    model = counted_simulator(machine)
+def test_random_programs(model: Path) -> None:
+    cases = random_cases(MACHINE, range(PROGRAMS))
     reached: set[str] = set()
     for case, result in zip(cases, cosimulate_many(cases, model, len(COUNTERS)), strict=True):
         trace = simulate(case.program)
@@ -63,11 +66,10 @@ def test_random_programs(name: str) -> None:
     assert waited
 
 
-def test_the_shipped_model(shipped: ShippedModel) -> None:
+def test_the_shipped_model(shipped: ShippedModel, model: Path) -> None:
     """Its convolutions, depthwise and dense layers, poolings and additions."""
-    machine = square_machine(4, *MACHINES[SLOW])
-    case = whole_model(shipped, machine)
-    (result,) = cosimulate_many([case], counted_simulator(machine), len(COUNTERS))
+    case = whole_model(shipped, MACHINE)
+    (result,) = cosimulate_many([case], model, len(COUNTERS))
     trace = simulate(case.program)
     wanted = counted(trace)
     check_sums(wanted, trace.cycles)
