@@ -40,6 +40,7 @@ def update(request: pytest.FixtureRequest) -> bool:
         "worth.md",
         "mac_formats.md",
         "board.md",
+        "pipeline.md",
     ],
 )
 def test_examples_print_what_the_page_says(name: str, update: bool, tmp_path: Path) -> None:

@@ -3,17 +3,75 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ridgeline.cli.analysis_commands import Json, OnChips, Precision, Shapes
+from ridgeline.cli.pipeline_options import (
+    Activations,
+    AsPipeline,
+    Bits,
+    Calibrate,
+    Interval,
+    MemoryBits,
+    Multipliers,
+    not_with_pipeline,
+    only_with_pipeline,
+)
+
+if TYPE_CHECKING:
+    from ridgeline.cli.pipeline import PipelineOptions
 
 Figures = list[str] | None
 
 
+def _pipeline(
+    model: Path,
+    pipeline: bool,
+    calibrate: Path | None,
+    activations: str | None,
+    shape: list[str] | None,
+    interval: int | None,
+    multipliers: int | None,
+    memory_bits: int | None,
+    bits: list[str] | None,
+    json: bool,
+) -> PipelineOptions | None:
+    """What the options say of a pipeline; None where the command is about a machine."""
+    if not pipeline:
+        only_with_pipeline(
+            calibrate=calibrate,
+            activations=activations,
+            shape=shape,
+            interval=interval,
+            multipliers=multipliers,
+            memory_bits=memory_bits,
+            bits=bits,
+        )
+        return None
+    from ridgeline.cli.pipeline import PipelineOptions
+
+    return PipelineOptions(
+        model=model,
+        calibrate=calibrate,
+        activations=activations or "uint8",
+        shapes=tuple(shape or ()),
+        interval=interval,
+        multipliers=multipliers,
+        memory_bits=memory_bits,
+        bits=tuple(bits or ()),
+        json=json,
+    )
+
+
 def rtl(
-    machine: Annotated[str, typer.Argument(metavar="NAME|FILE", help="Machine to generate.")],
+    machine: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|FILE|MODEL.onnx", help="Machine to generate; a model with --pipeline."
+        ),
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR|FILE.v", help="A folder, or one file.")
     ],
@@ -40,9 +98,27 @@ def rtl(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a field.")
     ] = None,
+    pipeline: AsPipeline = False,
+    calibrate: Calibrate = None,
+    activations: Activations = None,
+    interval: Interval = None,
+    multipliers: Multipliers = None,
+    memory_bits: MemoryBits = None,
+    bits: Bits = None,
+    shape: Shapes = None,
     json: Json = False,
 ) -> None:
-    """Write a machine as Verilog for a board: tops, registers, pins."""
+    """Write a machine as Verilog for a board, or a model as a pipeline."""
+    asked = _pipeline(
+        Path(machine), pipeline, calibrate, activations, shape, interval, multipliers, memory_bits,
+        bits, json,
+    )  # fmt: skip
+    if asked is not None:
+        from ridgeline.cli.pipeline import write_pipeline
+
+        not_with_pipeline(top=top, bus_bits=bus_bits, set=settings)
+        write_pipeline(asked, output)
+        return
     from ridgeline.cli.rtl_folder import RtlOptions, write_rtl
 
     write_rtl(
@@ -62,7 +138,7 @@ def rtl(
 
 def cosim(
     program: Annotated[
-        Path, typer.Argument(metavar="P.rlp", help="Made by `compile --device-only`.")
+        Path, typer.Argument(metavar="P.rlp|MODEL.onnx", help="Made by `compile --device-only`.")
     ],
     input: Annotated[
         Path | None,
@@ -72,16 +148,34 @@ def cosim(
         int | None, typer.Option("--stalls", min=0, metavar="SEED", help="Stall memory at random.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of random inputs.")] = 0,
+    pipeline: AsPipeline = False,
+    calibrate: Calibrate = None,
+    activations: Activations = None,
+    interval: Interval = None,
+    multipliers: Multipliers = None,
+    memory_bits: MemoryBits = None,
+    bits: Bits = None,
+    shape: Shapes = None,
     json: Json = False,
 ) -> None:
     """Run a program on the generated hardware and compare bits and cycles."""
+    asked = _pipeline(
+        program, pipeline, calibrate, activations, shape, interval, multipliers, memory_bits, bits,
+        json,
+    )  # fmt: skip
+    if asked is not None:
+        from ridgeline.cli.pipeline import cosim_pipeline
+
+        raise typer.Exit(cosim_pipeline(asked, input, stalls, seed))
     from ridgeline.cli.hardware import cosim as run
 
     raise typer.Exit(run(program, input, stalls, seed, json))
 
 
 def fpga(
-    machine: Annotated[str, typer.Argument(metavar="NAME|FILE", help="Machine to build.")],
+    machine: Annotated[
+        str, typer.Argument(metavar="NAME|FILE|MODEL.onnx", help="Machine to build.")
+    ],
     part: Annotated[
         str, typer.Option("--part", metavar="PART", help="LFE5U-85F[-SPEED]; XC7...: counts only.")
     ] = "LFE5U-85F",
@@ -99,9 +193,27 @@ def fpga(
     count: Annotated[
         bool, typer.Option("--count", help="Synthesis alone: resources and no clock.")
     ] = False,
+    pipeline: AsPipeline = False,
+    calibrate: Calibrate = None,
+    activations: Activations = None,
+    interval: Interval = None,
+    multipliers: Multipliers = None,
+    memory_bits: MemoryBits = None,
+    bits: Bits = None,
+    shape: Shapes = None,
     json: Json = False,
 ) -> None:
     """Place a machine on an FPGA: resources, clock, frames a second, power."""
+    asked = _pipeline(
+        Path(machine), pipeline, calibrate, activations, shape, interval, multipliers, memory_bits,
+        bits, json,
+    )  # fmt: skip
+    if asked is not None:
+        from ridgeline.cli.pipeline import PlaceOptions, place_pipeline
+
+        not_with_pipeline(program=program, set=settings)
+        place_pipeline(asked, PlaceOptions(part, clock, seed, count))
+        return
     from ridgeline.cli.fpga import FpgaOptions, show_fpga
 
     show_fpga(

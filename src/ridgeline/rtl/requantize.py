@@ -46,7 +46,7 @@ class RequantizeLane(wiring.Component):
     goes the rest of the way.
     """
 
-    def __init__(self, mode: str = DEFAULT_MODE) -> None:
+    def __init__(self, mode: str = DEFAULT_MODE, stored_bits: int = 8) -> None:
         if mode not in _WAYS:
             raise ValueError(f"no lane requantises in mode '{mode}'")
         self.mode = mode
@@ -59,10 +59,10 @@ class RequantizeLane(wiring.Component):
                 "real_negative": In(1),
                 "real_significand": In(24),
                 "real_point": In(POINT_BITS),
-                "zero_point": In(signed(9)),
+                "zero_point": In(signed(stored_bits + 1)),
                 "low": In(signed(17)),
                 "high": In(signed(17)),
-                "stored": Out(8),
+                "stored": Out(stored_bits),
             }
         )
 
@@ -80,7 +80,7 @@ class RequantizeLane(wiring.Component):
         total_and_carry = Cat(1, turned).as_signed() + Cat(up ^ minus, self.zero_point).as_signed()
         stored = register(m, total_and_carry[1:].as_signed(), "offset")
         bounded = Mux(stored < self.low, self.low, Mux(stored > self.high, self.high, stored))
-        m.d.comb += self.stored.eq(register(m, bounded[:8], "bounded"))
+        m.d.comb += self.stored.eq(register(m, bounded[: len(self.stored)], "bounded"))
         return m
 
     def in_float32(self, m: Module, magnitude: Bits, sign: Bits) -> tuple[Bits, Bits]:

@@ -64,7 +64,7 @@ class Stream:
         RidgelineError when the simulation fails.
         """
         cycles = max(len(values) for values in stimulus.values())
-        bits = np.zeros((cycles, _stored_bytes(_width(self.inputs))), np.uint8)
+        bits = np.zeros((cycles, stored_bytes(_width(self.inputs))), np.uint8)
         for name, values in stimulus.items():
             _put(bits, *self.inputs[name], np.asarray(values))
         with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +91,7 @@ def _width(places: dict[str, tuple[int, int]]) -> int:
     return sum(bits for _, bits in places.values())
 
 
-def _stored_bytes(bits: int) -> int:
+def stored_bytes(bits: int) -> int:
     """How many bytes Verilator keeps a port of so many bits in."""
     for size in (1, 2, 4, 8):
         if bits <= 8 * size:
