@@ -368,7 +368,8 @@ def _mean(node: Node, given: list[Image]) -> Layer:
     (image,) = given
     if node.op == "AveragePool":
         window, rows, columns = _window(node, image)
-        if (rows, columns) != (1, 1) or window.kernel != (image.height, image.width):
+        padded = any(Geometry.of(node.attrs, node.op).pads)
+        if padded or (rows, columns) != (1, 1) or window.kernel != (image.height, image.width):
             raise _refused(node, "no stage averages parts of an image, in float32")
     source, output = scalars_of(node.input(0), node), scalars_of(node.output, node)
     count = np.float32(image.pixels)

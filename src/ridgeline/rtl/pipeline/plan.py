@@ -137,7 +137,10 @@ class Stage:
         image, window = self.layer.given[0], self.layer.window
         rows = range(1, self.layer.made.height)
         firsts = [max(y * window.stride[0] - window.pad[0], 0) for y in rows]
-        freed = [min(first, image.height) * image.width for first in firsts]
+        # Rows that a stride leaps over are freed once they have come: a count of freed pixels that
+        # is ahead of those claimed would look like a full buffer.
+        come = [self.needed(y * self.layer.made.width - 1) for y in rows]
+        freed = [min(f * image.width, c) for f, c in zip(firsts, come, strict=True)]
         return [*freed, image.pixels]
 
 
