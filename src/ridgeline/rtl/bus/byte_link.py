@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
 
-from ridgeline.rtl.registers import named
+from ridgeline.rtl.registers import Bits, named
 
 READ_REGISTER, WRITE_REGISTER, READ_MEMORY, WRITE_MEMORY = b"rwRW"
 
@@ -54,76 +54,99 @@ class ByteLink(Elaboratable):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        operands = Signal(8 * _MOST_OPERANDS, reset_less=True)
-        command = Signal(8, reset_less=True)
-        left = Signal(ADDRESS_BITS)
-        value = Signal(32, reset_less=True)
-        taken = named(m, self.in_valid & self.in_ready, "byte_taken")
-        given = named(m, self.out_valid & self.out_ready, "byte_given")
-        wide = named(m, Cat(operands[8:], self.in_data), "operands_next")
+        self.operands = Signal(8 * _MOST_OPERANDS, reset_less=True)
+        self.command = Signal(8, reset_less=True)
+        self.left = Signal(ADDRESS_BITS)
+        self.value = Signal(32, reset_less=True)
+        self.taken = named(m, self.in_valid & self.in_ready, "byte_taken")
+        self.given = named(m, self.out_valid & self.out_ready, "byte_given")
+        operands: Bits = self.operands
+        # The operands that have come lie at the upper end.
+        word = Mux(self.command == WRITE_REGISTER, operands[-46:-36], operands[-14:-4])
         m.d.comb += [
             self.register_data.eq(operands[-32:]),
             self.write_data.eq(self.in_data),
-            self.register_address.eq(
-                Mux(command == WRITE_REGISTER, operands[-46:-36], operands[-14:-4])
-            ),
+            self.register_address.eq(word),
         ]
         with m.FSM():
-            with m.State("command"):
-                m.d.comb += self.in_ready.eq(1)
-                m.d.sync += command.eq(self.in_data)
-                with m.Switch(self.in_data):
-                    for code, count in _OPERANDS.items():
-                        with m.Case(code), m.If(taken):
-                            m.d.sync += left.eq(count)
-                            m.next = "operands"
-            with m.State("operands"):
-                m.d.comb += self.in_ready.eq(1)
-                with m.If(taken):
-                    m.d.sync += [operands.eq(wide), left.eq(left - 1)]
-                    with m.If(left == 1):
-                        m.next = "begin"
-            with m.State("begin"):
-                m.d.sync += [self.address.eq(operands[:32]), left.eq(operands[32:])]
-                m.next = "command"
-                with m.Switch(command):
-                    with m.Case(READ_REGISTER):
-                        m.d.sync += [value.eq(self.register_value), left.eq(4)]
-                        m.next = "value"
-                    with m.Case(WRITE_REGISTER):
-                        m.d.comb += self.register_write.eq(1)
-                    with m.Case(READ_MEMORY):
-                        m.next = "ask"
-                    with m.Default():
-                        m.next = "store"
-            with m.State("value"):
-                m.d.comb += [self.out_valid.eq(1), self.out_data.eq(value[:8])]
-                with m.If(given):
-                    m.d.sync += [value.eq(value >> 8), left.eq(left - 1)]
-                    with m.If(left == 1):
-                        m.next = "command"
-            with m.State("ask"):
-                m.d.comb += self.read_valid.eq(left != 0)
-                with m.If(left == 0):
-                    m.next = "command"
-                with m.Elif(self.read_ready):
-                    m.next = "answer"
-            with m.State("answer"):
-                m.d.sync += value.eq(self.response_data)
-                with m.If(self.response_valid):
-                    m.next = "give"
-            with m.State("give"):
-                m.d.comb += [self.out_valid.eq(1), self.out_data.eq(value[:8])]
-                with m.If(given):
-                    m.d.sync += [self.address.eq(self.address + 1), left.eq(left - 1)]
-                    m.next = "ask"
-            with m.State("store"):
-                m.d.comb += [
-                    self.write_valid.eq(self.in_valid & (left != 0)),
-                    self.in_ready.eq(self.write_ready & (left != 0)),
-                ]
-                with m.If(left == 0):
-                    m.next = "command"
-                with m.Elif(taken):
-                    m.d.sync += [self.address.eq(self.address + 1), left.eq(left - 1)]
+            self._take_command(m)
+            self._begin(m)
+            self._answer_register(m)
+            self._read_memory(m)
+            self._write_memory(m)
         return m
+
+    def _take_command(self, m: Module) -> None:
+        left, taken = self.left, self.taken
+        with m.State("command"):
+            m.d.comb += self.in_ready.eq(1)
+            m.d.sync += self.command.eq(self.in_data)
+            with m.Switch(self.in_data):
+                for code, count in _OPERANDS.items():
+                    with m.Case(code), m.If(taken):
+                        m.d.sync += left.eq(count)
+                        m.next = "operands"
+        with m.State("operands"):
+            m.d.comb += self.in_ready.eq(1)
+            with m.If(taken):
+                m.d.sync += [
+                    self.operands.eq(Cat(self.operands[8:], self.in_data)),
+                    left.eq(left - 1),
+                ]
+                with m.If(left == 1):
+                    m.next = "begin"
+
+    def _begin(self, m: Module) -> None:
+        left = self.left
+        with m.State("begin"):
+            m.d.sync += [self.address.eq(self.operands[:32]), left.eq(self.operands[32:])]
+            m.next = "command"
+            with m.Switch(self.command):
+                with m.Case(READ_REGISTER):
+                    m.d.sync += [self.value.eq(self.register_value), left.eq(4)]
+                    m.next = "value"
+                with m.Case(WRITE_REGISTER):
+                    m.d.comb += self.register_write.eq(1)
+                with m.Case(READ_MEMORY):
+                    m.next = "ask"
+                with m.Default():
+                    m.next = "store"
+
+    def _answer_register(self, m: Module) -> None:
+        value, left = self.value, self.left
+        with m.State("value"):
+            m.d.comb += [self.out_valid.eq(1), self.out_data.eq(value[:8])]
+            with m.If(self.given):
+                m.d.sync += [value.eq(value >> 8), left.eq(left - 1)]
+                with m.If(left == 1):
+                    m.next = "command"
+
+    def _read_memory(self, m: Module) -> None:
+        value, left = self.value, self.left
+        with m.State("ask"):
+            m.d.comb += self.read_valid.eq(left != 0)
+            with m.If(left == 0):
+                m.next = "command"
+            with m.Elif(self.read_ready):
+                m.next = "answer"
+        with m.State("answer"):
+            m.d.sync += value.eq(self.response_data)
+            with m.If(self.response_valid):
+                m.next = "give"
+        with m.State("give"):
+            m.d.comb += [self.out_valid.eq(1), self.out_data.eq(value[:8])]
+            with m.If(self.given):
+                m.d.sync += [self.address.eq(self.address + 1), left.eq(left - 1)]
+                m.next = "ask"
+
+    def _write_memory(self, m: Module) -> None:
+        left = self.left
+        with m.State("store"):
+            m.d.comb += [
+                self.write_valid.eq(self.in_valid & (left != 0)),
+                self.in_ready.eq(self.write_ready & (left != 0)),
+            ]
+            with m.If(left == 0):
+                m.next = "command"
+            with m.Elif(self.taken):
+                m.d.sync += [self.address.eq(self.address + 1), left.eq(left - 1)]

@@ -126,7 +126,6 @@ class Engine(Elaboratable):
 
     def _run(self, m: Module) -> None:
         """Idle, running, or ending: waiting until the bus is quiet. Then the core is cleared."""
-        core, fetch = self.core, self.fetch
         self.running = running = Signal()
         ending = Signal()
         done = Signal()
@@ -134,18 +133,9 @@ class Engine(Elaboratable):
         busy = named(m, running | ending, "busy")
         command = named(m, Mux(self.written["CONTROL"], self.ones[:2], 0), "command")
         starts = named(m, command[0] & ~busy, "starts")
-        length = fetch.length
-        causes = {
-            "read_fault": self.read_fault & busy,
-            "write_fault": self.write_fault & busy,
-            "fetch_fault": self.fetch_fault & busy,
-            "unknown_instruction": running & fetch.unknown,
-            "no_halt": running & fetch.exhausted,
-            "bad_length": starts & ((length == 0) | ((length & (CHUNK_BYTES - 1)) != 0)),
-            "stopped": command[1] & running,
-        }
-        raised = named(m, Cat(*(causes[error.name] for error in ERRORS)), "errors_raised")
+        raised = self._raised(m, busy, starts, command[1])
         fails = named(m, raised.any(), "fails")
+        halts = named(m, running & self.core.done, "halts")
         finished = named(m, ending & self.quiet, "finished")
         begins = Signal()
         m.d.sync += begins.eq(starts & ~fails)
@@ -153,9 +143,8 @@ class Engine(Elaboratable):
             self.hold.eq(ending),
             self.flush.eq(ending),
             self.clear.eq(finished | starts),
-            fetch.start.eq(begins),
+            self.fetch.start.eq(begins),
         ]
-        halts = named(m, running & core.done, "halts")
         with m.If(starts):
             m.d.sync += [done.eq(0), errors.eq(raised), running.eq(~fails), ending.eq(fails)]
         with m.Else():
@@ -173,6 +162,21 @@ class Engine(Elaboratable):
             "STATUS": Cat(busy, done & ~busy, errors.any() & ~busy),
             "ERROR": errors,
         }
+
+    def _raised(self, m: Module, busy: Bits, starts: Bits, stops: Bits) -> Signal:
+        """Which of ERRORS come about in this cycle."""
+        fetch = self.fetch
+        broken = (fetch.length == 0) | ((fetch.length & (CHUNK_BYTES - 1)) != 0)
+        causes = {
+            "read_fault": self.read_fault & busy,
+            "write_fault": self.write_fault & busy,
+            "fetch_fault": self.fetch_fault & busy,
+            "unknown_instruction": self.running & fetch.unknown,
+            "no_halt": self.running & fetch.exhausted,
+            "bad_length": starts & broken,
+            "stopped": stops & self.running,
+        }
+        return named(m, Cat(*(causes[error.name] for error in ERRORS)), "errors_raised")
 
     def _interrupt(self, m: Module, done: Bits, failed: Bits) -> None:
         enable = self._setting(m, "INTERRUPT_ENABLE", 2)

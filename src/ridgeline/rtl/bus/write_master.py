@@ -129,6 +129,7 @@ class WriteMaster(Elaboratable):
             stores.w_data.eq(ends_store),
             self.quiet.eq(~opened & (self.step == 0) & (stores.level == 0) & (count == 0)),
         ]
+        self.closed = named(m, leaves & closes, "burst_closed")
         with m.If(leaves):
             m.d.sync += [opened.eq(0), ends_store.eq(0)]
             m.d.sync += count.eq(Mux(closes, 0, count + 1))
@@ -142,10 +143,13 @@ class WriteMaster(Elaboratable):
                 strb.eq(Mux(joins, strb, 0) | part["strb"]),
                 self.step.eq(Mux(part["ends"], 0, self.step + 1)),
             ]
-            for lane in range(bus.data_bytes):
-                with m.If(part["strb"][lane]):
-                    m.d.sync += data.word_select(lane, 8).eq(part["data"].word_select(lane, 8))
-        self.closed = named(m, leaves & closes, "burst_closed")
+            self._keep(m, data, part)
+
+    def _keep(self, m: Module, data: Signal, part: dict[str, Bits]) -> None:
+        """The bytes of the part, beside those of the open beat that it does not write."""
+        for lane in range(self.bus.data_bytes):
+            with m.If(part["strb"][lane]):
+                m.d.sync += data.word_select(lane, 8).eq(part["data"].word_select(lane, 8))
 
     def _channels(self, m: Module, beats: SyncFIFO, bursts: SyncFIFO, stores: SyncFIFO) -> None:
         """Addresses, data of whole bursts, and answers, which come in the order of addresses."""
