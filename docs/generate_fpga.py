@@ -23,41 +23,57 @@ def reports() -> list[dict[str, Any]]:
 
 
 def section() -> str:
-    """Both tables, as they stand in the page."""
+    """The tables, as they stand in the page."""
     made = reports()
     placed = [r for r in made if r["placement"]]
-    return "\n".join([*_placed(placed), "", *_rates(placed), ""])
+    return "\n".join([*_taken(made), "", *_reached(placed), "", *_rates(placed), ""])
 
 
-def _placed(made: list[dict[str, Any]]) -> list[str]:
+def _name(one: dict[str, Any]) -> str:
+    """The machine, its array, and whether settings changed it."""
+    changed = " ¹" if one["settings"] else ""
+    return f"{one['machine']}, {one['rows']} × {one['cols']}{changed}"
+
+
+def _taken(made: list[dict[str, Any]]) -> list[str]:
     lines = [
-        "| machine | part | clock | lookup tables | flip-flops | DSP blocks | block RAMs"
-        " | multipliers in logic | slowest path |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| machine | part | lookup tables | flip-flops | DSP blocks | block RAMs"
+        " | multipliers in logic |",
+        "|---|---|---|---|---|---|---|",
     ]
     for one in made:
-        needs, placed = one["synthesis"]["resources"], one["placement"]
-        path = placed["critical"]
-        share = 100 * placed["used"]["luts"] / part(one["part"]).luts
-        lines.append(
-            f"| {one['machine']}, {one['rows']} × {one['cols']} | {one['part']}"
-            f" | **{placed['most_hz'] / 1e6:.1f} MHz** | {needs['luts']:,} ({share:.0f} % placed)"
-            f" | {needs['flip_flops']:,} | {needs['multipliers']} | {needs['block_rams']}"
-            f" | {one['synthesis']['multipliers_in_logic']}"
-            f" | {path['logic_seconds'] * 1e9:.1f} ns logic, {path['routing_seconds'] * 1e9:.1f} ns"
-            " routing |"
-        )
-    lines += ["", "| machine | program | cycles | frames a second | power, estimated |"]
-    lines.append("|---|---|---|---|---|")
+        needs, there = one["synthesis"]["resources"], part(one["part"])
+        cells = [
+            f"{needs[name]:,} ({100 * needs[name] / there.holds(name):.0f} %)"
+            for name in ("luts", "flip_flops", "multipliers", "block_rams")
+        ]
+        moved = one["synthesis"]["multipliers_in_logic"]
+        lines.append(f"| {_name(one)} | {there.full_name} | {' | '.join(cells)} | {moved} |")
+    told = [f"- {_name(r)}: `{' '.join(r['settings'])}`" for r in made if r["settings"]]
+    return [*lines, "", "¹ With settings:", "", *told] if told else lines
+
+
+def _reached(made: list[dict[str, Any]]) -> list[str]:
+    lines = [
+        "| machine | part | clock | slowest path | program | frames a second | power, estimated |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for one in made:
-        run = one["frames"]
+        placed, run = one["placement"], one["frames"]
+        path = placed["critical"]
+        told = ["–", "–", "–"]
         if run is not None:
             watts = run["static_watts"] + run["dynamic_watts"]
-            lines.append(
-                f"| {one['machine']} | {run['program']} | {run['cycles']:,}"
-                f" | {run['frames_per_s']:,.0f} | {watts:.2f} W, {run['static_watts']:.2f} of it"
-                " static |"
-            )
+            told = [
+                f"{run['program']}, {run['cycles']:,} cycles",
+                f"{run['frames_per_s']:,.0f}",
+                f"{watts:.2f} W, {run['static_watts']:.2f} of it static",
+            ]
+        lines.append(
+            f"| {_name(one)} | {one['part']} | **{placed['most_hz'] / 1e6:.1f} MHz**"
+            f" | {path['logic_seconds'] * 1e9:.1f} ns logic, {path['routing_seconds'] * 1e9:.1f} ns"
+            f" routing | {' | '.join(told)} |"
+        )
     return lines
 
 
@@ -70,7 +86,7 @@ def _rates(made: list[dict[str, Any]]) -> list[str]:
     ]
     for one in made:
         needs = one["synthesis"]["resources"]
-        name = f"Ridgeline {one['machine']}, {one['rows']} × {one['cols']} int8"
+        name = f"Ridgeline {_name(one)}, int8"
         mhz, gops = one["placement"]["most_hz"] / 1e6, one["operations_per_s"] / 1e9
         lines.append(_rate(name, one["part"], mhz, gops, needs["multipliers"], needs["luts"]))
     sources: list[str] = []
@@ -105,7 +121,7 @@ def _rate(
         f"{gops / multipliers:.3f}" if multipliers else "–",
         f"{1e3 * gops / luts:.2f}" if luts else "–",
     ]
-    return f"| {name} | {where} | {mhz:g} MHz | {gops:.1f} GOPS | {' | '.join(cells)} |"
+    return f"| {name} | {where} | {round(mhz, 1):g} MHz | {gops:.1f} GOPS | {' | '.join(cells)} |"
 
 
 def text(page: str) -> str:

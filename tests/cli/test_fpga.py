@@ -78,6 +78,7 @@ def test_it_shows_resources_clock_frames_and_power(ridgeline: Run, program: Path
 def test_the_same_as_json(ridgeline: Run, program: Path) -> None:
     data = json.loads(ridgeline("fpga", "tiny-8", "--program", program, "--json").out)
     assert data["machine"] == "tiny-8"
+    assert data["settings"] == []
     assert data["part"] == "LFE5U-85F-6"
     assert data["synthesis"]["resources"]["multipliers"] == 96
     assert data["placement"]["critical"]["end"] == PATH.end

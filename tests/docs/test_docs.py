@@ -83,8 +83,8 @@ def test_the_readme_counts_the_shipped_models_parameters(shipped: Any) -> None:
     assert weights == sum(size for name, size in sizes.items() if "_norm/" not in name)
 
 
-def _generator() -> Any:
-    spec = importlib.util.spec_from_file_location("generate_isa", DOCS / "generate_isa.py")
+def _generator(name: str = "generate_isa") -> Any:
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -113,6 +113,15 @@ def test_the_page_about_boards_has_every_register(update: bool) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
     else:
         assert shown == wanted, "if meant, `make golden`"
+
+
+def test_the_fpga_tables_are_those_of_the_reports(update: bool) -> None:
+    path = DOCS / "fpga.md"
+    page = path.read_text(encoding="utf-8")
+    wanted = _generator("generate_fpga").text(page)
+    if update:
+        path.write_text(wanted, encoding="utf-8", newline="\n")
+    assert path.read_text(encoding="utf-8") == wanted, "if meant, `make golden`"
 
 
 def _rows(name: str) -> set[str]:

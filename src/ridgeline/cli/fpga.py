@@ -73,7 +73,7 @@ def show_fpga(options: FpgaOptions) -> None:
                 seed=options.seed,
                 progress=progress,
             )
-    made = report(machine, target, build, program)
+    made = report(machine, target, build, program, options.settings)
     if options.json:
         say(json.dumps(report_to_dict(made), indent=2))
         return

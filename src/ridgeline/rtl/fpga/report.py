@@ -48,14 +48,15 @@ class Frames:
 
 @dataclass(frozen=True, slots=True)
 class FpgaReport:
-    """A machine on a part. `most_operations_per_s`: two for each multiplier and cycle; None where
-    it was only counted.
+    """A machine on a part, with the settings that changed its file. `most_operations_per_s`: two
+    for each multiplier and cycle; None where it was only counted.
     """
 
     machine: Machine
     part: Part
     build: Build
     frames: Frames | None
+    settings: tuple[str, ...] = ()
 
     @property
     def most_hz(self) -> float | None:
@@ -68,7 +69,13 @@ class FpgaReport:
         return None if self.most_hz is None else 2 * array.rows * array.cols * self.most_hz
 
 
-def report(machine: Machine, part: Part, build: Build, program: Program | None) -> FpgaReport:
+def report(
+    machine: Machine,
+    part: Part,
+    build: Build,
+    program: Program | None,
+    settings: tuple[str, ...] = (),
+) -> FpgaReport:
     """What the build means; frames a second where a program is given and the build was placed.
 
     Raises RidgelineError for a program of another machine.
@@ -79,7 +86,7 @@ def report(machine: Machine, part: Part, build: Build, program: Program | None) 
     frames = None
     if program is not None and placed is not None:
         frames = frames_at(program, placed.most_hz, part)
-    return FpgaReport(machine, part, build, frames)
+    return FpgaReport(machine, part, build, frames, settings)
 
 
 def require_same_machine(machine: Machine, program: Program) -> None:
@@ -123,6 +130,7 @@ def report_to_dict(made: FpgaReport) -> dict[str, Any]:
     array, frames = made.machine.array, made.frames
     return {
         "machine": made.machine.name,
+        "settings": list(made.settings),
         "rows": array.rows,
         "cols": array.cols,
         **build_to_dict(made.build),
