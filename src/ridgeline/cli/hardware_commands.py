@@ -116,7 +116,14 @@ def rtl(
     if asked is not None:
         from ridgeline.cli.pipeline import write_pipeline
 
-        not_with_pipeline(top=top, bus_bits=bus_bits, set=settings)
+        not_with_pipeline(
+            top=top,
+            bus_bits=bus_bits,
+            address_bits=address_bits,
+            burst_beats=burst_beats,
+            no_counters=not counters,
+            set=settings,
+        )
         write_pipeline(asked, output)
         return
     from ridgeline.cli.rtl_folder import RtlOptions, write_rtl

@@ -29,9 +29,8 @@ from ridgeline.machine.instructions.vector import (
     format_code,
 )
 from ridgeline.numerics.formats import INT8
-from ridgeline.numerics.qlinear import repeats_innermost
+from ridgeline.numerics.qlinear import add_constants, repeats_innermost
 from ridgeline.numerics.rescale import one_scale
-from ridgeline.numerics.rounding import fused_multiply_add
 from ridgeline.ops.stored import (
     quant_of,
     same_quantisation,
@@ -181,10 +180,7 @@ def _binary_constants(node: Node) -> dict[str, Any]:
     exchanged = repeats_innermost(node.input(0).type.shape, node.input(1).type.shape)
     if exchanged:
         a, b = b, a
-    ratio_a, ratio_b = np.float32(a.scale / output.scale), np.float32(b.scale / output.scale)
-    zero_b = np.float32(ratio_b * np.float32(b.zero_point))
-    zeros = fused_multiply_add(ratio_a, np.float32(a.zero_point), zero_b)
-    fixed = np.float32(output.zero_point) - zeros
+    ratio_a, ratio_b, fixed = add_constants(a, b, output)
     return {
         "operation": ADD,
         "scale_a": float(ratio_a),

@@ -46,13 +46,22 @@ def qlinear_add(
     """
     if repeats_innermost(a.shape, b.shape):
         a, b, quant_a, quant_b = b, a, quant_b, quant_a
-    ratio_a = np.float32(quant_a.scale / output.scale)
-    ratio_b = np.float32(quant_b.scale / output.scale)
-    zero_b = np.float32(ratio_b * np.float32(quant_b.zero_point))
-    zeros = fused_multiply_add(ratio_a, np.float32(quant_a.zero_point), zero_b)
-    fixed = np.float32(output.zero_point) - zeros
+    ratio_a, ratio_b, fixed = add_constants(quant_a, quant_b, output)
     partial = fused_multiply_add(b, ratio_b, fixed)
     return _rounded(fused_multiply_add(a, ratio_a, partial), low, high)
+
+
+def add_constants(
+    a: Scalars, b: Scalars, output: Scalars
+) -> tuple[np.float32, np.float32, np.float32]:
+    """QLinearAdd's float32 constants (scale of a, scale of b, offset), worked out once.
+
+    The sum is fma(a, scale of a, fma(b, scale of b, offset)), in the output's steps.
+    """
+    ratio_a, ratio_b = np.float32(a.scale / output.scale), np.float32(b.scale / output.scale)
+    zero_b = np.float32(ratio_b * np.float32(b.zero_point))
+    zeros = fused_multiply_add(ratio_a, np.float32(a.zero_point), zero_b)
+    return ratio_a, ratio_b, np.float32(np.float32(output.zero_point) - zeros)
 
 
 def repeats_innermost(first: tuple[int, ...], second: tuple[int, ...]) -> bool:

@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from ridgeline.errors import RidgelineError
 from ridgeline.ir import Graph, Node, Value
-from ridgeline.numerics.qlinear import repeats_innermost
+from ridgeline.numerics.qlinear import add_constants, repeats_innermost
 from ridgeline.numerics.requantize import requant_scale
-from ridgeline.numerics.rounding import fused_multiply_add
 from ridgeline.ops.stored import is_quantized, output_bounds, quant_of, scalars_of
 from ridgeline.ops.windows import Geometry
 
@@ -392,12 +391,8 @@ def _addition(node: Node, given: list[Image]) -> Layer:
     image = given[0]
     if repeats_innermost(node.input(0).type.shape, node.input(1).type.shape):
         raise _refused(node, "a stage adds images of several elements")
-    ratio_a, ratio_b = np.float32(a.scale / output.scale), np.float32(b.scale / output.scale)
-    zero_b = np.float32(ratio_b * np.float32(b.zero_point))
-    zeros = fused_multiply_add(ratio_a, np.float32(a.zero_point), zero_b)
-    fixed = np.float32(np.float32(output.zero_point) - zeros)
     made = _made(node, image.height, image.width, image.channels)
     if made.element.bits > 8 or max(one.element.bits for one in given) > 8:
         raise _refused(node, "a stage adds 8-bit integers")
     layer = _plain(node, ADD, image, made, Window())
-    return replace(layer, given=tuple(given), constants=(ratio_a, ratio_b, fixed))
+    return replace(layer, given=tuple(given), constants=add_constants(a, b, output))
